@@ -9,7 +9,7 @@ import numpy as np
 
 from redescend import losses
 
-POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
+POSTERIOR, SLOW, FAST, TRACKER, FAST_TRACKER, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(10)
 SCALES, FEW, RING, LOST = 16, 16, 32, 8
 MIRRORS, MIRROR_PRIOR = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.8]), np.array([0.98] + 5 * [0.004])
 FLIPS, FLIP_PRIOR = np.array([0.001, 0.01, 0.03, 0.1, 0.2, 0.3]), np.array([0.7, 0.2, 0.04, 0.02, 0.02, 0.02])
@@ -33,10 +33,16 @@ def implicit_pull(m: float, a: float) -> float:
     return sigmoid(-z)
 
 
-def median(values: Any) -> float:
+def least_median(values: Any) -> float:
     """Of all medians, the one nearest to 0."""
     low, high = np.sort(values)[[(len(values) - 1) // 2, len(values) // 2]]
     return 0.0 if low < 0 < high else float(low if abs(low) <= abs(high) else high)
+
+
+def first_median(values: Any) -> float:
+    """The first of the values that is a median."""
+    low, high = np.sort(values)[[(len(values) - 1) // 2, len(values) // 2]]
+    return float(values[np.argmax((values == low) | (values == high))])
 
 
 def upper_median(values: Any) -> float:
@@ -127,7 +133,7 @@ class Likelihood:
         if not exact[self.lead]:
             gain = max(2 / (self.seen + 4), 3e-4) / leverage
             self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
-        return g, h, gate, likelihood ** (1 / leverage)
+        return g, h, gate, likelihood ** (1 / max(wide, 1.0))
 
     def believe_quantile(self, r: float, wide: float) -> float:
         """The weight of a record for a quantile, from its distance to the middle of the noise."""

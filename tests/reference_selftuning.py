@@ -9,7 +9,7 @@ import numpy as np
 
 from redescend import losses
 from tests.reference_likelihood import (
-    FAST,
+    FAST_TRACKER,
     FEW,
     LEAST,
     LOST,
@@ -24,6 +24,7 @@ from tests.reference_likelihood import (
     SNAPSHOT,
     STEPS,
     STORED,
+    TRACKER,
     cut,
     implicit_pull,
     power_of_two,
@@ -170,8 +171,9 @@ class Reference(Start):
         else:
             g, h, gate, likelihood = self.judge_residual(y, predictions, c, leverage, leverage / w)
         self.likelihood, self.W = likelihood, self.W * likelihood
+        Px = self.P @ xc
         self.move_posterior(x, xc, c, g, h, y - predictions[MODE])
-        self.move_followers(x, xc, y, predictions, gate)
+        self.move_followers(xc, y, predictions, gate, Px, c)
         self.share_weights()
 
     def centred(self, x: Any) -> Any:
@@ -233,14 +235,18 @@ class Reference(Start):
                 e = self.information / max(self.curvature, 0.15) * gate
                 self.move_along(MODE, e * r / (1 + e * c), Px)
 
-    def move_followers(self, x: Any, xc: Any, y: float, predictions: Any, gate: Any) -> None:
+    def move_followers(self, xc: Any, y: float, predictions: Any, gate: Any, Px: Any, c: float) -> None:
         usual = self.square * self.count
         D = np.divide(xc * self.seen, usual, out=np.zeros(self.d), where=usual > 0)
         far = xc @ D
-        for i, step in STEPS.items():
+        steps = {i: (step / max(self.known, far), far, D) for i, step in STEPS.items()}
+        if self.variance > 0:
+            unit = self.known / self.variance
+            steps |= {TRACKER: (0.01 * unit, c, Px), FAST_TRACKER: (0.1 * unit, c, Px)}
+        for i, (step, far, v) in steps.items():
             if self.W[i] == 0:
                 continue
-            e, r = step * gate[i] / max(self.known, far), y - predictions[i]
+            e, r = step * gate[i], y - predictions[i]
             if self.labels:
                 move = 4 * e * implicit_pull(y * predictions[i], 4 * e * far) * y
             elif self.name in ("Absolute", "Pinball"):
@@ -249,7 +255,7 @@ class Reference(Start):
                 move = min(full, abs(r) / max(far, 1e-300)) * (1 if r > 0 else -1)
             else:
                 move = e * r / (1 + e * far)
-            self.move_along(i, move, D)
+            self.move_along(i, move, v)
 
     def share_weights(self) -> None:
         active = self.W > 0
@@ -264,7 +270,7 @@ class Reference(Start):
             if self.W[i] > self.W[self.lead] * (1 + 1e-9):
                 self.lead = i
         may = self.may_copy()
-        for i in (SLOW, FAST, MODE):
+        for i in range(SLOW, ORIGIN):
             if may and i != self.lead and 0 < self.W[i] < 2 * least:
                 self.copy(self.lead, i)
                 self.credit = 0
@@ -274,7 +280,8 @@ class Reference(Start):
                 self.copy(self.lead, SNAPSHOT)
                 self.W[SNAPSHOT] = least
         lost = self.W[0] < 2 * least and self.scale[0] > 2 * self.scale[self.lead]
-        self.out = self.out + 1 if lost or self.W[0] + self.W[MODE] < max(2 * least, 0.01) else 0
+        near = self.W[[POSTERIOR, TRACKER, FAST_TRACKER, MODE]].sum()
+        self.out = self.out + 1 if lost or near < max(2 * least, 0.01) else 0
 
     def may_copy(self) -> bool:
         return self.order == 2 or self.credit >= self.d

@@ -16,7 +16,8 @@ from tests.reference_likelihood import (
     SCALES,
     Likelihood,
     cut,
-    median,
+    first_median,
+    least_median,
     typical_unit,
     upper_median,
 )
@@ -42,15 +43,15 @@ class Start(Likelihood):
         same = list(np.flatnonzero(fits))
         self.constant = same[-1] if same else -1
         self.level = levels[self.constant] if same else 0.0
-        origin = median(y) if same and not self.labels else 0.0
+        origin = least_median(y) if same and not self.labels else 0.0
         away = np.abs(y[y != origin] - origin)
-        self.size = 1.0 if self.labels else median(away) if len(away) else max(abs(origin), 1e-50)
+        self.size = 1.0 if self.labels else least_median(away) if len(away) else max(abs(origin), 1e-50)
         self.theta[:] = 0.0
         if same:
             self.theta[:, self.constant] = origin / self.level
-        self.W = np.array([0.5, 0.1, 0.1, 0.1 if self.name == "Squared" else 0.0, 0.2, 0.0, 0.0])
+        self.W = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1 if self.name == "Squared" else 0.0, 0.2, 0.0, 0.0])
         if self.labels:
-            self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
+            self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
         self.V, self.scale[:] = self.W.copy(), self.size
         if n < RING:
             self.cells, self.label_cells = np.full(SCALES, 1 / SCALES), LABEL_PRIOR.copy()
@@ -74,7 +75,7 @@ class Start(Likelihood):
         for j in range(self.d):
             present = X[~np.isnan(X[:, j]), j]
             v = present[present != 0]
-            middle = median(v) if len(v) else 0.0
+            middle = first_median(v) if len(v) else 0.0
             dense = same and j != self.constant and 2 * len(v) > len(present)
             self.centre[j] = middle if dense else 0.0
             u = (present - self.centre[j])[present != self.centre[j]] ** 2

@@ -257,7 +257,7 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
             density += b * (s / (m2 + s2) + u / (m2 + u * u))
         if i == MODE:
             density *= 1.0 - PRICE / (scalar[SEEN] + 100.0)
-        weight[i] *= density if leverage == 1.0 else density ** (1.0 / leverage)
+        weight[i] *= density if wide <= 1.0 else density ** (1.0 / wide)
         total += weight[i]
         if abs(y - predictions[i]) > EXACT * abs(y):
             scale[i] = adapt_scale(scale[i], r2, s2, gain / leverage)

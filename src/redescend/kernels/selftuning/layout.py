@@ -13,9 +13,9 @@ from redescend.kernels.views import splitter
 from redescend.numeric import Array
 from redescend.state import MAX_COUNT, ArraySpec, packed_size, require, unpack
 
-POSTERIOR, SLOW, FAST, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(8)
-"""Members: the mean of the posterior, a slow and a fast follower, one that seeks the mode of the noise, the origin, a
-snapshot of the leader, and the posterior as it was before a restart."""
+POSTERIOR, SLOW, FAST, TRACKER, FAST_TRACKER, MODE, ORIGIN, SNAPSHOT, STORED, MEMBERS = range(10)
+"""Members: the mean of the posterior, a slow and a fast follower, two trackers of a truth that drifts, one that seeks
+the mode of the noise, the origin, a snapshot of the leader, and the posterior as it was before a restart."""
 
 SCALES = 16
 """Octaves of the scales of noise."""
@@ -77,9 +77,9 @@ last target that was judged; the middle of the noise, 0 but for quantiles."""
 
 SCALARS = 42
 
-RESCALED, RESIZED, OPENED, NOTES = range(MEMBERS, MEMBERS + 4)
-"""What a round notes for features that are not at hand: for every member, from which it was copied; and by what the
-squares of features, the mean of the posterior and P were multiplied."""
+RESCALED, RESIZED, OPENED, RESET, NOTES = range(MEMBERS, MEMBERS + 5)
+"""What a round notes for features that are not at hand: for every member, from which it was copied; by what the squares
+of features, the mean of the posterior and P were multiplied; and to which share of the prior P was reset."""
 
 MOST_ODDS = 1e100
 

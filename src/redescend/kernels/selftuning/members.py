@@ -1,8 +1,9 @@
 """The members: how they share the weight, move, and are copied.
 
 Besides the mean of the posterior there are two followers, which take implicit steps in the metric of the features'
-scales; one that seeks the mode of the noise by Newton's method in the metric of the posterior; the origin; a snapshot
-of the leader; and the posterior as it was before a restart, which returns if the restart was a mistake.
+scales; three members that move in the metric of the posterior, two trackers of a truth that drifts, and one that seeks
+the mode of the noise; the origin; a snapshot of the leader; and the posterior as it was before a restart, which returns
+if the restart was a mistake.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from redescend.kernels.selftuning.layout import (
     CREDIT,
     CURVATURE,
     DUE,
+    FAST_TRACKER,
     FULL,
     INFORMATION,
     KNOWN,
@@ -33,6 +35,8 @@ from redescend.kernels.selftuning.layout import (
     SNAPSHOT,
     SQUARE,
     SQUARED,
+    TRACKER,
+    VARIANCE,
     Config,
     Covariance,
     Loss,
@@ -46,6 +50,9 @@ from redescend.numeric import Array
 STEPS = np.array([1.0, 8.0])
 """Steps of the followers, in units of what fits the typical record."""
 
+FORGETTING = np.array([0.01, 0.1])
+"""The trackers move like least squares whose records count less by this part in every round."""
+
 MODE_TIGHT = 0.5
 """The gate of the mode is one half at a residual of sqrt(MODE_TIGHT) of its own scale."""
 
@@ -54,7 +61,7 @@ ORIGIN_SHARE = 0.1
 
 LOST, OUT_SHARE, WIDER = 8, 0.01, 2.0
 """The posterior restarts at the leader after LOST rounds out of favour, and then learns as many records again. It is
-out of favour if it and the mode, which moves in its metric, have less than OUT_SHARE of the weight, or if it has less
+out of favour if it and the members that move in its metric have less than OUT_SHARE of the weight, or if it has less
 than the shares of two and its residuals are WIDER than the leader's."""
 
 
@@ -104,8 +111,8 @@ def move_mode(y: float, h: float, c: float, state: State, work: Work) -> None:
 
 
 @part
-def move_followers(y: float, config: Config, state: State, work: Work) -> None:
-    """Implicit steps in the metric D of the features' mean squares, behind the followers' gates."""
+def move_followers(y: float, c: float, config: Config, state: State, work: Work) -> None:
+    """Implicit steps in the metric D of the features' mean squares, of trackers in P, behind the members' gates."""
     feature, scalar, Dx, far = state.feature, state.scalar, work.Dx, 0.0
     seen = scalar[SEEN]
     for j in range(len(Dx)):
@@ -113,11 +120,18 @@ def move_followers(y: float, config: Config, state: State, work: Work) -> None:
         Dx[j] = work.centred[j] * seen / usual if usual > 0.0 else 0.0
     for j in range(len(Dx)):
         far += work.centred[j] * Dx[j]
+    unit = scalar[KNOWN] / scalar[VARIANCE] if scalar[VARIANCE] > 0.0 else 0.0
     for f in range(2):
-        i = SLOW + f
-        if state.weight[i] > 0.0:
-            e = STEPS[f] * work.gate[i] / max(scalar[KNOWN], far)
-            move_along(i, follow(config.loss, y, work.predictions[i], e, far, state.scale[i]), Dx, state, work)
+        follow_record(SLOW + f, y, STEPS[f] / max(scalar[KNOWN], far), far, Dx, config.loss, state, work)
+        follow_record(TRACKER + f, y, FORGETTING[f] * unit, c, work.Px, config.loss, state, work)
+
+
+@part
+def follow_record(i: int, y: float, step: float, far: float, v: Array, loss: Loss, state: State, work: Work) -> None:
+    """An implicit step of a member along v, by which its prediction would move by `far` at step 1."""
+    if state.weight[i] > 0.0:
+        e = step * work.gate[i]
+        move_along(i, follow(loss, y, work.predictions[i], e, far, state.scale[i]), v, state, work)
 
 
 # --- weights ---
@@ -179,7 +193,8 @@ def renew_members(floor: float, config: Config, state: State, work: Work) -> Non
             weight[SNAPSHOT] = floor
     own = weight[POSTERIOR]
     wider = state.scale[POSTERIOR] > WIDER * state.scale[lead]
-    out = own + weight[MODE] < max(2.0 * floor, OUT_SHARE) or (own < 2.0 * floor and wider)
+    near = own + weight[TRACKER] + weight[FAST_TRACKER] + weight[MODE]
+    out = near < max(2.0 * floor, OUT_SHARE) or (own < 2.0 * floor and wider)
     scalar[OUT] = scalar[OUT] + 1.0 if out else 0.0
 
 

@@ -26,6 +26,7 @@ from redescend.kernels.selftuning.layout import (
     POSTERIOR,
     PRIOR,
     RESCALED,
+    RESET,
     RING,
     SEEN,
     SINCE,
@@ -134,6 +135,7 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     share = reopened_share(config, variance, state)
     if shifted or config.covariance.order != FULL or labels:
         reset(config.covariance, state.P, state.feature[PRIOR], share)
+        work.notes[RESET] = share
     else:
         reopen(max(widening, 1.0), max(share, 1.0), config, state, work)
     scalar[OUT] = scalar[AGE] = scalar[CREDIT] = 0.0

@@ -169,7 +169,7 @@ def learn_record(y: float, w: float, c: float, config: Config, state: State, wor
     scalar[VARIANCE] += (c / leverage - scalar[VARIANCE]) * max(1.0 / scalar[AGE], RECENT)
     g, h, total = judge(config, y, w, leverage, c, state, work)
     move_posterior(y, g, h, c, config, state, work)
-    move_followers(y, config, state, work)
+    move_followers(y, c, config, state, work)
     renew_members(share_weights(total, config, state), config, state, work)
 
 

@@ -21,6 +21,7 @@ from redescend.kernels.selftuning.layout import (
     POSTERIOR,
     PRIOR,
     RESCALED,
+    RESET,
     RESIZED,
     ROUNDS,
     SMALLEST,
@@ -37,7 +38,6 @@ from redescend.kernels.selftuning.layout import (
     work_size,
 )
 from redescend.kernels.selftuning.prior import shrink
-from redescend.kernels.selftuning.restarts import reopened, reopened_share
 from redescend.kernels.selftuning.rounds import play
 from redescend.kernels.selftuning.units import LEAST, code_of
 from redescend.kernels.views import view, window
@@ -144,7 +144,7 @@ def scatter(count: int, starting: bool, block: Array, full: State, state: State,
 
 
 @part
-def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None:
+def repeat_notes(block: Array, state: State, work: Work) -> None:
     """Repeat on all features what the round did to those of the row: another scale or length, copies, a restart."""
     if work.notes[RESCALED] > 0.0:
         for j in range(len(block)):
@@ -171,9 +171,8 @@ def repeat_notes(block: Array, config: Config, state: State, work: Work) -> None
             for j in range(len(block)):
                 block[j, COVARIANCE] = block[j, STORED_COVARIANCE]
         elif i == POSTERIOR:
-            share = reopened_share(config, reopened(config, state.scale[source]), state)
             for j in range(len(block)):
-                block[j, COVARIANCE] = share * block[j, FEATURE + PRIOR]
+                block[j, COVARIANCE] = work.notes[RESET] * block[j, FEATURE + PRIOR]
 
 
 @part
@@ -225,7 +224,7 @@ def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, A
             predictions[k, row] = min(max(said, -LARGEST), LARGEST)
             if full.scalar[LAST] > last:
                 if last >= FEW:
-                    repeat_notes(block, config, state, work)
+                    repeat_notes(block, state, work)
                 if config.l2 > 0.0:
                     turn = buffers.mark[int(full.scalar[LAST]) % width] - 1
                     shrink(turn, width, config, state, work)

@@ -70,7 +70,16 @@ from redescend.kernels.selftuning.layout import (
 from redescend.kernels.selftuning.members import first_weight
 from redescend.kernels.selftuning.noise import NEAR_START, forget_scales, reset_mirrors
 from redescend.kernels.selftuning.prior import LABEL_CONSTANT, OPEN_START, new_variance, prior_variance
-from redescend.kernels.selftuning.units import LEAST, cut, fits_level, in_unit, median, power_of_two, upper_median
+from redescend.kernels.selftuning.units import (
+    LEAST,
+    cut,
+    first_median,
+    fits_level,
+    in_unit,
+    least_median,
+    power_of_two,
+    upper_median,
+)
 from redescend.numeric import Array
 
 RATE_START = 0.15
@@ -108,12 +117,12 @@ def measure_targets(loss: Loss, targets: Array, count: int, constant: int, value
         return 0.0, 1.0
     for i in range(count):
         values[i] = targets[i]
-    origin, n = median(values, count) if constant >= 0 else 0.0, 0
+    origin, n = least_median(values, count) if constant >= 0 else 0.0, 0
     for i in range(count):
         if targets[i] != origin:
             values[n] = abs(targets[i] - origin)
             n += 1
-    return origin, median(values, n) if n else max(abs(origin), SMALLEST)
+    return origin, least_median(values, n) if n else max(abs(origin), SMALLEST)
 
 
 @shared
@@ -174,7 +183,7 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
         if value == value and value != 0.0:
             values[n] = value
             n += 1
-    middle = median(values, n) if n else 0.0
+    middle = first_median(values, n) if n else 0.0
     feature[CENTRE, j] = centre = middle if constant >= 0 and j != constant and 2 * n > present else 0.0
     feature[MEAN, j] = middle * n / present if full and n else middle
     for i in range(count):

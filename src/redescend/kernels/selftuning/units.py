@@ -91,29 +91,35 @@ def is_finite(X: Array, row: int, y: float, missing: int) -> bool:
 
 
 @rare
-def value_at(rank: int, values: Array, count: int) -> float:
-    """The value with this rank, from 0, among the first ones."""
+def value_at(first: int, last: int, values: Array, count: int) -> float:
+    """Of the first values, the first one with a rank, from 0, between these two."""
     for i in range(count):
         below = upto = 0
         for j in range(count):
             below += values[j] < values[i]
             upto += values[j] <= values[i]
-        if below <= rank < upto:
+        if below <= last and first < upto:
             return values[i]
     return values[0]
 
 
 @part
-def median(values: Array, count: int) -> float:
-    """The median of the first values; of all that are one, the number nearest to 0."""
-    lower, upper = value_at((count - 1) // 2, values, count), value_at(count // 2, values, count)
-    return min(max(0.0, lower), upper)
+def first_median(values: Array, count: int) -> float:
+    """The first one of the first values that is a median, whatever their signs and where 0 is."""
+    return value_at((count - 1) // 2, count // 2, values, count)
 
 
 @part
 def upper_median(values: Array, count: int) -> float:
     """The upper median of the first values: of two, the larger one. Too small a scale makes predictions wild."""
-    return value_at(count // 2, values, count)
+    return value_at(count // 2, count // 2, values, count)
+
+
+@part
+def least_median(values: Array, count: int) -> float:
+    """Of all medians of the first values, the number nearest to 0."""
+    lower = (count - 1) // 2
+    return min(max(0.0, value_at(lower, lower, values, count)), upper_median(values, count))
 
 
 @rare
