@@ -31,9 +31,10 @@ def test_a_residual_is_odd_only_if_it_is_large_for_those_around_it():
     own = judge(X, targets, predictions)
     found = judge_by_members(own, X, targets, predictions, linear, sizes)
     assert np.mean(own[tail & ~bad] < 0.0) > 0.3
-    assert (found[tail & ~bad] > -0.5).all()
-    assert np.mean(found[tail & ~bad] > 0.0) > 0.98
+    assert (found[tail & ~bad] > 0.0).all()
     assert (found[bad] < -2.0).all()
+    # What is known of the sizes around records never makes one more suspicious.
+    np.testing.assert_array_less(np.minimum(own, judge(X, targets, linear) + EXCUSED), found + 1e-9)
 
 
 def test_trees_excuse_what_the_linear_member_doubts_only_a_little():
@@ -49,7 +50,7 @@ def test_trees_excuse_what_the_linear_member_doubts_only_a_little():
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 1.3, 3.0])
-def test_a_verdict_is_the_mean_of_three_or_that_of_the_linear_member_with_an_excuse(ratio):
+def test_a_verdict_is_the_median_of_three_or_that_of_the_linear_member_with_an_excuse(ratio):
     random = np.random.default_rng(2)
     X, predictions, sizes = random.normal(size=(600, 2)), random.normal(size=600), random.normal(size=600)
     noise = 0.1 * random.standard_t(2, size=600)
@@ -59,7 +60,7 @@ def test_a_verdict_is_the_mean_of_three_or_that_of_the_linear_member_with_an_exc
     local, doubts = belief.judge(predictions, targets, X, sizes=sizes), judge(X, targets, linear)
     found = judge_by_members(own, X, targets, predictions, linear, sizes)
     np.testing.assert_allclose(found, combine(own, local, doubts, targets - predictions, targets - linear))
-    assert np.isclose(found, (own + local + doubts) / 3.0).any()
+    assert all(np.isclose(found, part).any() for part in (own, local, doubts + EXCUSED))
 
 
 def test_records_that_trees_predict_are_not_listed_where_the_linear_member_does_not_fit():

@@ -5,7 +5,7 @@ predicted for the records of a table without them, to judge the same records aga
 
 Three verdicts on a number are combined (`MemberBelief`): by its residual among all residuals, among those around it,
 and by that of the linear member. Where a target is nearly a function of the features, trees are exact in most places
-and off in some; where only trees fit, the linear member is off. So the verdict is the mean of their log-odds. But trees
+and off in some; where only trees fit, the linear member is off. So a record is odd if two of three say so. But trees
 also learn groups of similar errors, such as rows with two columns swapped, which differ from the others: they excuse a
 record that the linear member doubts only a little, unless they also predict most other records better.
 """
@@ -76,7 +76,7 @@ class HeldOut(Stateful):
         self._hashes, self._values = arrays["hashes"], arrays["values"]
 
 
-EXCUSED, BETTER = 2.0, 4.0
+EXCUSED, BETTER = 1.0, 4.0
 """Log-odds by which trees may excuse a number that the linear member doubts, and how many more they may for each factor
 of e by which their typical residual is smaller."""
 
@@ -131,8 +131,9 @@ class MemberBelief(Stateful):
         The others are as in `learn_table`, of any rows. Returns the log-odds that each row is clean.
         """
         local = self._local.judge(np.nan_to_num(predictions), targets, X, sizes=sizes)
-        doubts = self._linear.judge(np.nan_to_num(linear), targets, X)
-        return np.minimum((own + local + doubts) / 3.0, doubts + EXCUSED + self._excuse)
+        limit = self._linear.judge(np.nan_to_num(linear), targets, X) + EXCUSED
+        median = np.clip(limit, np.minimum(own, local), np.maximum(own, local))
+        return np.minimum(median, limit + self._excuse)
 
     def state(self) -> dict[str, Any]:
         return {"local": self._local.state(), "linear": self._linear.state(), "excuse": self._excuse}
