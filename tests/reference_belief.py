@@ -135,8 +135,8 @@ class Densities:
         seen = np.max([*map(find_drops, histograms), find_gaps(histograms[0])], axis=0)
         outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
         tail = np.minimum(2 * (np.log(max(outliers, 1)) - 1) - seen, -1.1)
-        another = sigmoid(np.maximum(60 * (share - 0.4), tail))
-        plain = np.log(good + another * bad) - np.log((1 - another) * bad)
+        another = np.maximum(120 * (share - 0.3), tail)
+        plain = np.log(good + sigmoid(another) * bad) - np.log(sigmoid(-another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
         tilt = 1e-3 * np.arange(56)
         self.log_odds = np.minimum.accumulate(plain + tilt, axis=1) - tilt

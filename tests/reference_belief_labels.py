@@ -35,7 +35,7 @@ def fit_labels(counts, flips, iterations, pooled):
     said = (1 - shares[:, 1:]) * models + shares[:, :1] * (1 - models)
     scores = min(1, 4000 / max(counts.sum(), 1)) * (np.log(said) @ counts[1] + np.log(1 - said) @ counts[0])
     scores -= 0.25 * slopes**2.0
-    scores[: len(MODELS)] -= 1 + 10 * (flips**2).sum(axis=1)
+    scores[: len(MODELS)] -= 10 * (flips**2).sum(axis=1)
     w = np.exp(scores - scores.max())
     w /= w.sum()
     right_1, wrong_1 = w @ ((1 - shares[:, 1:]) * models), w @ (shares[:, :1] * (1 - models))

@@ -55,9 +55,9 @@ def test_a_wild_target_at_the_start_blinds_nothing(place: int, wild: float) -> N
     assert np.isin(wrong, verdict.suspects(0.1)).mean() > 0.9
 
 
-def test_thirty_percent_of_errors_are_listed_and_half_are_another_population() -> None:
+def test_a_quarter_of_errors_is_listed_and_a_third_is_another_population() -> None:
     random = np.random.default_rng(5)
-    for share, listed in ((0.3, True), (0.5, False)):
+    for share, listed in ((0.25, True), (0.33, False)):
         predictions, bad = random.normal(size=3000), random.random(3000) < share
         targets = predictions + 0.1 * random.normal(size=3000) + 50.0 * bad
         belief = ResidualBelief()

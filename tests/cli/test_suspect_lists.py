@@ -59,7 +59,7 @@ def test_the_list_is_that_of_the_library_and_shrinks_with_its_share_of_false_ala
     final = rounds.run().final
     count = int(((final.q_value <= 0.3) & (final.clean_probability <= 0.5)).sum())
     assert [int(one["row"]) for one in read("s.csv")] == final.rounds.rows[:count].tolist()
-    run(*FIT, "--suspects", "s.csv", "--fdr", "1e-10")
+    run(*FIT, "--suspects", "s.csv", "--fdr", "1e-12")
     assert len(read("s.csv")) < count
 
 

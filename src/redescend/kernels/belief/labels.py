@@ -31,9 +31,9 @@ CELLS = 2 * SIDE
 TEMPERATURE = 4000.0
 """The effective sample size of the likelihood of a model is at most this."""
 
-UNFLIPPED, COST, PRICE, SLOPE_PRIOR = 0.001, 1.0, 10.0, 0.25
+UNFLIPPED, PRICE, SLOPE_PRIOR = 0.001, 10.0, 0.25
 """The share of flips in models without them. Where a weak classifier and flips explain the labels equally well, the
-cost of flips and the price of squared flips prefer the weak classifier. Slopes near 1 are preferred."""
+price of squared flips prefers the weak classifier. Slopes near 1 are preferred."""
 
 POOLED = 1000.0
 """Prior records of each of two classes with the flips of both: without them, the rarer class looks wrong where margins
@@ -121,7 +121,7 @@ def weigh_models(counts: Array, tables: Tables, flips: Array, weights: Array) ->
         total += counts[0, c] + counts[1, c]
     tempered = min(1.0, TEMPERATURE / max(total, 1.0))
     for i in range(models):
-        price = COST + PRICE * (flips[i, 0] * flips[i, 0] + flips[i, 1] * flips[i, 1])
+        price = PRICE * (flips[i, 0] * flips[i, 0] + flips[i, 1] * flips[i, 1])
         prior, positive = tables.log_prior[i], tables.positive[i]
         weights[i] = prior - price + tempered * log_likelihood(counts, positive, flips[i, 0], flips[i, 1])
         weights[models + i] = prior + tempered * log_likelihood(counts, positive, UNFLIPPED, UNFLIPPED)
