@@ -162,6 +162,21 @@ def test_numbers_with_a_unit_that_all_differ_are_not_called_identifiers():
     assert "numbers with the unit 'kg'" in excluded.reason
 
 
+def test_of_numbers_among_a_few_words_it_is_said_that_they_are_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = ["unknown" if row % 8 == 0 else str(row) for row in range(400)]
+    with open("t.csv", "w") as file:
+        file.write("size,level,y\n")
+        for row, value in enumerate(values):
+            file.write(f"{value},{'high' if row % 8 == 0 else row % 30},{row % 7}\n")
+    schema = fit_stream("t.csv", "y")[0].schema
+    said = "is read as text: of 400 values looked at, 350 are numbers, but not {}; leave such values empty"
+    assert dict(schema.excluded)["size"] == said.format("'unknown'")
+    assert dict(schema.notes)["level"] == said.format("'high'")
+    schema = fit_stream("t.csv", "level")[0].schema
+    assert dict(schema.notes)["level"] == said.format("'high'")
+
+
 def test_cycles_of_dates():
     start = datetime(2024, 1, 1)
     hourly = pa.array([start + timedelta(hours=hour) for hour in range(1000)], pa.timestamp("us"))

@@ -34,6 +34,7 @@ from redescend.errors import quote
 from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
+from redescend.sources.kinds import PATTERNS
 from redescend.sources.notations import find_unit, may_be_numbers
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
@@ -270,25 +271,34 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
-        if reason := explain_unit(kind, column):
+        if reason := explain_text(kind, column):
             return reason
         texts = f"{len(distinct):,} distinct texts in {len(values):,} values"
         return f"has {texts}, such as {quote_value(values[0].as_py())}, so it looks like an identifier"
     return None
 
 
-def explain_unit(kind: Kind, column: Any) -> str | None:
-    """Say that most texts of a column are numbers with one unit, such as 12.5 kg; None if they are not.
+def explain_text(kind: Kind, column: Any) -> str | None:
+    """Say that most texts of a column are numbers, with one unit, such as 12.5 kg, or among others; None otherwise.
 
-    >>> explain_unit(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
+    >>> explain_text(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
     "has numbers with the unit 'km/h', which are read as text; remove the unit to use them as numbers"
+    >>> explain_text(Kind.TEXT, pa.array([*map(str, range(20)), "unknown"]))
+    "is read as text: of 21 values looked at, 20 are numbers, but not 'unknown'; leave such values empty"
     """
     values = drop_missing(column)
-    unit = find_unit(values) if kind is Kind.TEXT and may_be_numbers(values) else None
-    if unit is None:
+    if kind is not Kind.TEXT or not may_be_numbers(values):
+        return None
+    if unit := find_unit(values):
+        unit = quote_value(unit)
+        return f"has numbers with the unit {unit}, which are read as text; remove the unit to use them as numbers"
+    numeric = pc.match_substring_regex(values, PATTERNS[Kind.NUMBER])
+    numbers, others = values.filter(numeric), values.filter(pc.invert(numeric))
+    if 2 * len(numbers) < len(values) or not len(others) or not may_be_numbers(numbers):
         return None
     return (
-        f"has numbers with the unit {quote_value(unit)}, which are read as text; remove the unit to use them as numbers"
+        f"is read as text: of {len(values):,} values looked at, {len(numbers):,} are numbers, but not "
+        f"{quote_value(others[0].as_py())}; leave such values empty"
     )
 
 

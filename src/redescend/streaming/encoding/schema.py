@@ -20,7 +20,7 @@ from redescend.sources import Batch, Kind
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import (
     Feature,
-    explain_unit,
+    explain_text,
     find_count,
     find_exclusion,
     infer_feature,
@@ -282,6 +282,8 @@ class Schema:
             notes.append(Note(target, f"is always {value} in {where}; other labels are added when they appear"))
         elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
             notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
+        if text := explain_text(kinds[target], table.column(target)):
+            notes.append(Note(target, text))
         for name in useful:
             column = table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
@@ -290,8 +292,8 @@ class Schema:
             if reason is not None and stream and is_constant(column):
                 notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
                 reason = None
-            if reason is None and (unit := explain_unit(kinds[name], column)):
-                notes.append(Note(name, unit))
+            if reason is None and (text := explain_text(kinds[name], column)):
+                notes.append(Note(name, text))
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
             else:

@@ -111,6 +111,8 @@ def is_sorted(table: pa.RecordBatch, target: str, classifies: bool) -> bool:
     if classifies:
         codes = values.dictionary_encode().indices.to_numpy()
         return are_grouped(codes) and _beats_chance(codes, True)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
     numbers = values.cast(pa.float64(), safe=False).to_numpy()
     if len(numbers) < WINDOW:
         return False
