@@ -145,6 +145,7 @@ def explain(
 
         loaded = read_model(model)
         opened = reading.open(source, kinds=loaded.schema.kinds)
+        loaded.schema.check_units(opened)
         with announce_compilation(quiet=as_json):
             batch, index, history = explanation.find_record(opened, loaded, row)
             why = explanation.explain_record(loaded, batch, index, history)
