@@ -89,3 +89,19 @@ def test_large_values_where_small_ones_are_expected_are_in_no_other_unit():
     values = expected + random.normal(size=500)
     values[200:300] = random.uniform(400.0, 900.0, 100)  # a busy time, not a thousand times as much
     assert find_unit_stretches(np.arange(1, 501), values, expected) == []
+
+
+def test_frequent_values_of_a_column_of_few_are_codes_and_no_errors():
+    random = np.random.default_rng(3)
+    a, share = random.normal(size=3000), random.random(3000)
+    columns = {
+        "a": a,
+        "b": 2.0 * a + random.normal(size=3000),
+        "limited": np.where(share < 0.84, 0.0, np.where(share < 0.96, 1.0, 0.144)),
+        "clerical": random.permutation(np.where(share < 0.9, 0.0, np.where(share < 0.97, 0.03, 1.0))),
+    }
+    assert audit_source(open_source(pa.table(columns))).cells == []
+    columns["clerical"][:60] = 999.0
+    found = audit_source(open_source(pa.table(columns))).cells
+    assert sorted(cell.row for cell in found) == list(range(1, 61))
+    assert {(cell.column, cell.kind) for cell in found} == {("clerical", "sentinel value")}
