@@ -105,3 +105,31 @@ def test_frequent_values_of_a_column_of_few_are_codes_and_no_errors():
     found = audit_source(open_source(pa.table(columns))).cells
     assert sorted(cell.row for cell in found) == list(range(1, 61))
     assert {(cell.column, cell.kind) for cell in found} == {("clerical", "sentinel value")}
+
+
+def test_a_unit_is_named_only_if_several_values_are_in_it():
+    random = np.random.default_rng(4)
+    size = random.uniform(50.0, 150.0, 2000)
+    width = 3.0 * size + random.normal(size=2000)
+    for rows in ([500], [500, 900, 1300]):
+        wrong = width.copy()
+        wrong[rows] *= 2.54
+        cells = audit_source(open_source(pa.table({"size": size, "width": wrong}))).cells
+        kinds = {cell.row - 1: cell.kind for cell in cells if cell.column == "width"}
+        named = "2.54 times (inches as cm) the expected value" if len(rows) > 1 else ""
+        assert [kinds[row] for row in rows] == [named] * len(rows)
+
+
+def test_a_dry_spell_among_others_is_not_stuck_and_a_much_longer_one_is():
+    random = np.random.default_rng(5)
+    rain, heat = np.zeros(12_000), random.normal(size=12_000)
+    row = 0
+    while row < len(rain):
+        wet, dry = int(random.integers(1, 9)), int(60.0 * random.pareto(1.5)) + 1
+        rain[row : row + wet] = np.exp(random.normal(size=len(rain[row : row + wet])))
+        row += wet + min(dry, 400)
+    columns = {"rain": rain, "heat": heat, "dew": heat + 0.3 * random.normal(size=len(rain)) - 0.2 * (rain > 0.0)}
+    assert not [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
+    columns["rain"][4000:5600] = 0.0
+    [line] = [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
+    assert line.startswith("'rain' is stuck at 0 from row ")

@@ -39,8 +39,15 @@ FACTORS = {
 }
 """Common mistakes with units and decimal points: the ratio of the value to the expected one."""
 
+CONVERSIONS = frozenset(name for name in FACTORS if "(" in name)  # between two units that people use
+EXPECTED = " the expected value"
+
 NARROW = 0.2
 """A factor is only named if the interval is at most this wide, relative to the expected value: others fit by chance."""
+
+FEWEST_ALIKE = 3
+"""A unit is named only where at least as many different values of a column are in it: with a dozen units, one of them
+fits many errors by chance. Digits are lost and added one at a time."""
 
 CYCLES = {
     **dict.fromkeys(("dir", "direction", "bearing", "heading", "azimuth", "angle", "deg"), (0.0, 360.0)),
@@ -124,7 +131,21 @@ def name_kind(
     if low is None or high is None or not isinstance(expected, float) or high - low > NARROW * abs(expected):
         return ""
     fitting = [name for name, factor in FACTORS.items() if low <= value / factor <= high]
-    return f"{fitting[0]} the expected value" if fitting else ""
+    return f"{fitting[0]}{EXPECTED}" if fitting else ""
+
+
+def find_chance_units(named: Iterable[tuple[str, str, Any]]) -> set[tuple[str, str]]:
+    """The columns and the kinds of errors that name a unit for too few different values.
+
+    >>> kind = "2.54 times (inches as cm) the expected value"
+    >>> sorted(column for column, _ in find_chance_units([("a", kind, 5.0), *(("b", kind, value) for value in "123")]))
+    ['a']
+    """
+    found: dict[tuple[str, str], set[Any]] = {}
+    for column, kind, value in named:
+        if kind.removesuffix(EXPECTED) in CONVERSIONS:
+            found.setdefault((column, kind), set()).add(value)
+    return {one for one, values in found.items() if len(values) < FEWEST_ALIKE}
 
 
 FEWEST = 100  # the fewest other values by which a number is judged
