@@ -50,10 +50,6 @@ COMMON = 0.25
 FREQUENT = 0.01  # the share of records that a code has at least
 
 MOST_RUNS = 3  # the most stuck runs of a column that are reported
-USUAL, MANY_TIMES = 0.05, 3
-"""A value with at least this share of the other records is stuck only in a run that is longer than all its other runs,
-more than this many times."""
-
 CHANCE = 0.01  # the expected number of runs as long as a stuck run, if its value is frequent elsewhere, at most
 
 
@@ -198,25 +194,14 @@ def _are_codes(values: Array) -> Array:
 def _beats_chance(run: StuckRun, rounds: Rounds) -> bool:
     """Whether a run is longer than independent values with the share of its value elsewhere would make it.
 
-    Where all values come in runs, none is exceptional; nor is a run of a common value that has others nearly as long,
-    such as an hour without rain.
+    Where all values come in runs, none is exceptional.
     """
     targets = rounds.targets
-    apart = targets[(rounds.rows < run.first) | (rounds.rows > run.last)]
-    if comes_in_runs(apart):
-        return False
-    same = apart == run.target
-    if np.mean(same) >= USUAL and run.records <= MANY_TIMES * _longest_run(same):
+    if comes_in_runs(targets[(rounds.rows < run.first) | (rounds.rows > run.last)]):
         return False
     others = max(len(targets) - run.records, 1)
     elsewhere = max(int(np.count_nonzero(targets == run.target)) - run.records, 0)
     return bool(others * (elsewhere / others) ** run.records <= CHANCE)
-
-
-def _longest_run(held: Array) -> int:
-    """The most successive True values."""
-    changes = np.flatnonzero(np.diff(np.concatenate([[False], held, [False]])))
-    return int(np.diff(changes)[::2].max(initial=0))
 
 
 def select_cells(
