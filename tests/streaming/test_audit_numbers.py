@@ -133,3 +133,17 @@ def test_a_dry_spell_among_others_is_not_stuck_and_a_much_longer_one_is():
     columns["rain"][4000:5600] = 0.0
     [line] = [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
     assert line.startswith("'rain' is stuck at 0 from row ")
+
+
+def test_a_digit_too_many_is_no_sentinel_value_if_the_same_number_has_it_twice():
+    random = np.random.default_rng(6)
+    size = np.round(random.uniform(50.0, 150.0, 2000))
+    size[[300, 800]] = 100.0
+    width = 3.0 * size + np.round(random.normal(size=2000))
+    width[[300, 800]], width[[500, 900, 1300]] = 3000.0, 8888.0
+    cells = audit_source(open_source(pa.table({"size": size, "width": width}))).cells
+    kinds = {cell.row - 1: cell.kind for cell in cells}
+    assert kinds == {
+        **dict.fromkeys((300, 800), "10 times the expected value"),
+        **dict.fromkeys((500, 900, 1300), "sentinel value"),
+    }
