@@ -170,7 +170,7 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     from redescend.streaming.report.formatting import NEGLIGIBLE, format_rounded, format_value, format_weight
 
     def show(number: Any) -> str:
-        return format_rounded(number, why.scale)
+        return format_rounded(number, why.scale, (why.low, why.high))
 
     name, labels = schema.target, schema.classifies
     yield f"Row {why.row}: {name} is {format_value(why.target)}, predicted {show(why.prediction)}."

@@ -260,7 +260,8 @@ def render_run(run: Run) -> str:
     heads = ["row", schema.target, "predicted", "clean with probability", *shown]
     rows = []
     for one in least:
-        pair = (format_value(one.round.target), format_rounded(one.round.prediction))
+        played = one.round
+        pair = (format_value(played.target), format_rounded(played.prediction, within=(played.low, played.high)))
         values = (format_value(one.values.get(name)) for name in shown)
         rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
     title = "Top suspects" if summary.suspect_count >= len(rows) else "The records that are least likely clean"
