@@ -194,6 +194,14 @@ def test_cycles_of_dates():
     assert np.linalg.matrix_rank(np.vstack([np.ones(14), waves])) == 7
 
 
+def test_dates_that_stand_for_months_have_no_day_of_the_week():
+    months = np.arange("2020-01", "2024-01", dtype="M8[M]").astype("M8[us]")
+    assert infer_feature("month", Kind.DATE, pa.array(months)).levels == ["day of the year"]
+    assert infer_feature("year", Kind.DATE, pa.array(months[::12])).levels == []
+    days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]").astype("M8[us]")
+    assert infer_feature("day", Kind.DATE, pa.array(days)).levels == ["day of the week"]
+
+
 def test_a_daily_pattern_is_learned_from_the_time():
     random = np.random.default_rng(0)
     times = [datetime(2024, 1, 1) + timedelta(hours=hour) for hour in range(ROWS)]

@@ -202,10 +202,21 @@ def _find_cycles(days: Array) -> list[str]:
     span = float(np.ptp(days)) if len(days) else 0.0
     found = {
         "time of day": len(days) > 0 and bool(np.ptp(np.mod(days, 1.0)) > 0.0),
-        "day of the week": span >= 14.0 and len(np.unique(np.mod(np.floor(days), 7.0))) > 1,
+        "day of the week": span >= 14.0 and len(np.unique(np.mod(np.floor(days), 7.0))) > 1 and not _are_months(days),
         "day of the year": span >= 730.0 and len(np.unique(np.mod(np.floor(days), 365.2425))) > 12,
     }
     return [cycle for cycle in CYCLES if found[cycle]]
+
+
+def _are_months(days: Array) -> bool:
+    """Whether all dates, in days since 1970-01-01, are the same day of a month: they stand for months, or for years.
+
+    >>> months = np.arange("2020-01", "2021-01", dtype="M8[M]").astype("M8[D]").astype(float)
+    >>> _are_months(months), _are_months(np.append(months, months[-1] + 1.0))
+    (True, False)
+    """
+    dates = np.floor(days).astype("M8[D]")
+    return len(np.unique(dates - dates.astype("M8[M]"))) == 1
 
 
 def find_count(name: str, kind: Kind, first: Any, others: Any = None, stream: bool = False) -> str | None:
