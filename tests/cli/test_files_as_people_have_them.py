@@ -1,5 +1,6 @@
 """Files as people have them: columns without a name, blanks in headers, other encodings, targets that are constant."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +113,20 @@ def test_the_chart_of_the_report_shows_the_suspects_of_the_list(in_a_folder):
     prices(Path("p.csv"))
     run("fit", "p.csv", "--target", "price", "--model", "g", "--transform", "huber:1.0")
     assert "all doubtful records are suspects" in Page(Path("g.report.html").read_text(encoding="utf-8")).words
+
+
+def test_a_model_does_not_read_numbers_in_another_unit(in_a_folder):
+    write_table(Path("a.csv"), "load,time", lambda row, random: f"{row % 50 + 1} kg,{3 * (row % 50) + random.normal()}")
+    assert "  'load': number, in kg\n" in run("fit", "a.csv", "--target", "time", "--model", "m", "--no-report").stderr
+    assert "'load': number, in kg" in run("inspect", "m").stdout
+    columns = json.loads(run("inspect", "m", "--json").stdout)["columns"]
+    assert columns[0]["unit"] == "kg"
+    said = "The column 'load' of b.csv is in g, but the model has learned from numbers in kg; convert them."
+    Path("b.csv").write_text("load,time\n2000 g,6\n3000 g,9\n", encoding="utf-8")
+    assert refused("predict", "m", "b.csv") == said
+    assert refused("score", "m", "b.csv") == said
+    assert refused("explain", "m", "b.csv", "--row", "1") == said
+    for same in ("2 KG", "2kg", "2"):
+        Path("b.csv").write_text(f"load\n{same}\n", encoding="utf-8")
+        assert run("predict", "m", "b.csv").stdout.count("\n") == 2
+    assert "regression of the number 'load', in kg" in run("fit", "a.csv", "--target", "load", "--no-report").stderr

@@ -89,3 +89,61 @@ def test_large_values_where_small_ones_are_expected_are_in_no_other_unit():
     values = expected + random.normal(size=500)
     values[200:300] = random.uniform(400.0, 900.0, 100)  # a busy time, not a thousand times as much
     assert find_unit_stretches(np.arange(1, 501), values, expected) == []
+
+
+def test_frequent_values_of_a_column_of_few_are_codes_and_no_errors():
+    random = np.random.default_rng(3)
+    a, share = random.normal(size=3000), random.random(3000)
+    columns = {
+        "a": a,
+        "b": 2.0 * a + random.normal(size=3000),
+        "limited": np.where(share < 0.84, 0.0, np.where(share < 0.96, 1.0, 0.144)),
+        "clerical": random.permutation(np.where(share < 0.9, 0.0, np.where(share < 0.97, 0.03, 1.0))),
+    }
+    assert audit_source(open_source(pa.table(columns))).cells == []
+    columns["clerical"][:60] = 999.0
+    found = audit_source(open_source(pa.table(columns))).cells
+    assert sorted(cell.row for cell in found) == list(range(1, 61))
+    assert {(cell.column, cell.kind) for cell in found} == {("clerical", "sentinel value")}
+
+
+def test_a_unit_is_named_only_if_several_values_are_in_it():
+    random = np.random.default_rng(4)
+    size = random.uniform(50.0, 150.0, 2000)
+    width = 3.0 * size + random.normal(size=2000)
+    for rows in ([500], [500, 900, 1300]):
+        wrong = width.copy()
+        wrong[rows] *= 2.54
+        cells = audit_source(open_source(pa.table({"size": size, "width": wrong}))).cells
+        kinds = {cell.row - 1: cell.kind for cell in cells if cell.column == "width"}
+        named = "2.54 times (inches as cm) the expected value" if len(rows) > 1 else ""
+        assert [kinds[row] for row in rows] == [named] * len(rows)
+
+
+def test_a_dry_spell_among_others_is_not_stuck_and_a_much_longer_one_is():
+    random = np.random.default_rng(5)
+    rain, heat = np.zeros(12_000), random.normal(size=12_000)
+    row = 0
+    while row < len(rain):
+        wet, dry = int(random.integers(1, 9)), int(60.0 * random.pareto(1.5)) + 1
+        rain[row : row + wet] = np.exp(random.normal(size=len(rain[row : row + wet])))
+        row += wet + min(dry, 400)
+    columns = {"rain": rain, "heat": heat, "dew": heat + 0.3 * random.normal(size=len(rain)) - 0.2 * (rain > 0.0)}
+    assert not [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
+    columns["rain"][4000:5600] = 0.0
+    [line] = [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
+    assert line.startswith("'rain' is stuck at 0 from row ")
+
+
+def test_a_digit_too_many_is_no_sentinel_value_if_the_same_number_has_it_twice():
+    random = np.random.default_rng(6)
+    size = np.round(random.uniform(50.0, 150.0, 2000))
+    size[[300, 800]] = 100.0
+    width = 3.0 * size + np.round(random.normal(size=2000))
+    width[[300, 800]], width[[500, 900, 1300]] = 3000.0, 8888.0
+    cells = audit_source(open_source(pa.table({"size": size, "width": width}))).cells
+    kinds = {cell.row - 1: cell.kind for cell in cells}
+    assert kinds == {
+        **dict.fromkeys((300, 800), "10 times the expected value"),
+        **dict.fromkeys((500, 900, 1300), "sentinel value"),
+    }

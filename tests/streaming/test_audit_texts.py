@@ -100,3 +100,25 @@ def test_a_terminal_shows_a_table_of_the_first_cells(tmp_path, monkeypatch, caps
 def test_the_package_is_a_command(tmp_path):
     done = subprocess.run([sys.executable, "-m", "redescend", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{redescend.__version__}\n"
+
+
+def test_a_table_that_is_sorted_by_its_labels_has_no_wrong_cells_where_they_change():
+    counts = {("crew", "man", "no"): 670, ("crew", "man", "yes"): 190, ("crew", "woman", "no"): 20}
+    counts |= {("third", "man", "no"): 420, ("third", "man", "yes"): 90, ("third", "woman", "no"): 90}
+    counts |= {("third", "woman", "yes"): 80, ("first", "man", "no"): 120, ("first", "woman", "yes"): 140}
+    records = [record for record, count in counts.items() for _ in range(count)]
+    columns = dict(zip(("class", "sex", "saved"), map(list, zip(*records, strict=True)), strict=True))
+    assert audit_source(open_source(pa.table(columns))).cells == []
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_dates_that_begin_again_with_every_group_are_in_order(numbered):
+    days = np.datetime64("2020-01-01") + np.arange(200)
+    shops = np.repeat([3, 1, 2], 200) if numbered else np.repeat(["Rome", "Oslo", "Bonn"], 200)
+    sales = np.random.default_rng(0).normal(size=600)
+    columns = {"day": np.tile(days, 3).astype("datetime64[us]"), "shop": shops, "sales": sales, "cost": 2.0 * sales}
+    found = audit_source(open_source(pa.table(columns)))
+    assert (found.cells, found.told) == ([], [])
+    columns["day"][300] += np.timedelta64(300, "D")
+    found = audit_source(open_source(pa.table(columns)))
+    assert [(cell.row, cell.column) for cell in found.cells] == [(301, "day")]

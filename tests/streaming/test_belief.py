@@ -136,3 +136,18 @@ def test_a_state_from_before_there_were_beliefs_still_predicts():
     assert old.belief is None
     np.testing.assert_array_equal(old.predict(table), model.predict(table))
     assert ((old.clean_probability(table) >= 0.0) & (old.clean_probability(table) <= 1.0)).all()
+
+
+@pytest.mark.parametrize("long", [0, 1500])
+def test_hours_without_rain_are_not_stuck_unless_they_are_far_more_than_ever(long):
+    random = np.random.default_rng(5)
+    rain, row = np.zeros(12_000), 0
+    while row < len(rain):
+        wet, dry = int(random.integers(1, 9)), int(60.0 * random.pareto(1.5)) + 1
+        rain[row : row + wet] = np.exp(random.normal(size=len(rain[row : row + wet])))
+        row += wet + min(dry, 400)
+    rain[4000 : 4000 + long] = 0.0
+    table = pa.table({"heat": random.normal(size=12_000) + 0.3 * (rain > 0.0), "rain": rain})
+    run = rd.fit_stream(table, "rain", passes=1, final_look=True)[1]
+    run.run()
+    assert [(one.first > 3990, one.records >= long) for one in run.final.runs] == [(True, True)] * (long > 0)

@@ -162,6 +162,21 @@ def test_numbers_with_a_unit_that_all_differ_are_not_called_identifiers():
     assert "numbers with the unit 'kg'" in excluded.reason
 
 
+def test_of_numbers_among_a_few_words_it_is_said_that_they_are_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = ["unknown" if row % 8 == 0 else str(row) for row in range(400)]
+    with open("t.csv", "w") as file:
+        file.write("size,level,y\n")
+        for row, value in enumerate(values):
+            file.write(f"{value},{'high' if row % 8 == 0 else row % 30},{row % 7}\n")
+    schema = fit_stream("t.csv", "y")[0].schema
+    said = "is read as text: of 400 values looked at, 350 are numbers, but not {}; leave such values empty"
+    assert dict(schema.excluded)["size"] == said.format("'unknown'")
+    assert dict(schema.notes)["level"] == said.format("'high'")
+    schema = fit_stream("t.csv", "level")[0].schema
+    assert dict(schema.notes)["level"] == said.format("'high'")
+
+
 def test_cycles_of_dates():
     start = datetime(2024, 1, 1)
     hourly = pa.array([start + timedelta(hours=hour) for hour in range(1000)], pa.timestamp("us"))
@@ -177,6 +192,14 @@ def test_cycles_of_dates():
     np.testing.assert_allclose(waves[2], np.sin(2 * 2 * np.pi * days / 7), atol=1e-12)
     # Any pattern of seven days is a sum of these waves and a constant.
     assert np.linalg.matrix_rank(np.vstack([np.ones(14), waves])) == 7
+
+
+def test_dates_that_stand_for_months_have_no_day_of_the_week():
+    months = np.arange("2020-01", "2024-01", dtype="M8[M]").astype("M8[us]")
+    assert infer_feature("month", Kind.DATE, pa.array(months)).levels == ["day of the year"]
+    assert infer_feature("year", Kind.DATE, pa.array(months[::12])).levels == []
+    days = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]").astype("M8[us]")
+    assert infer_feature("day", Kind.DATE, pa.array(days)).levels == ["day of the week"]
 
 
 def test_a_daily_pattern_is_learned_from_the_time():

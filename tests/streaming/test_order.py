@@ -204,6 +204,15 @@ def test_an_order_beats_chance_with_the_stated_probability(monkeypatch):
     assert sum(_beats_chance(random.permutation(np.arange(40) % 4), labels=True) for _ in range(1500)) <= 32
 
 
+def test_a_table_that_is_sorted_by_a_date_is_recognized():
+    days = [datetime(2024, 1, 1) + timedelta(day) for day in range(400)]
+    assert is_sorted(pa.record_batch({"day": days}), "day", False)
+    assert not is_sorted(
+        pa.record_batch({"day": np.random.default_rng(0).permutation(np.array(days, "M8[us]"))}), "day", False
+    )
+    assert not is_sorted(pa.record_batch({"day": pa.array([None] * 400, pa.timestamp("us"))}), "day", False)
+
+
 def test_copies_of_a_record_are_spread_over_the_order_by_content():
     X, targets = np.repeat([[0.0], [1.0], [2.0]], 300, axis=0), np.tile([0.0, 1.0], 450)
     order = order_by_content(X, targets)

@@ -204,7 +204,7 @@ def print_cells(cells: Sequence[Cell], most: int) -> None:
         table.add_column(heading, justify="left" if left else "right", no_wrap=whole, overflow="fold")
     for cell in cells[:most]:
         value = format_value(cell.value) if cell.column else ""
-        expected = "" if cell.expected is None else format_rounded(cell.expected)
+        expected = "" if cell.expected is None else format_rounded(cell.expected, within=(cell.low, cell.high))
         clean = "" if cell.clean_probability is None else format_weight(cell.clean_probability)
         texts = (str(cell.row), cell.column, value, expected, clean, cell.kind)
         table.add_row(*(_make_text(abbreviate(text, 80)) for text in texts))
@@ -283,7 +283,11 @@ def _make_table(suspects: Sequence[Suspect], schema: Schema, names: Sequence[str
         played = suspect.round
         first = [str(played.row), *([suspect.file] if several else []), format_number(played.clean_probability)]
         values = [played.target, *(suspect.values.get(name) for name in names)]
-        cells = [*first, format_rounded(played.prediction), *map(format_value, values)]
+        cells = [
+            *first,
+            format_rounded(played.prediction, within=(played.low, played.high)),
+            *map(format_value, values),
+        ]
         table.add_row(*map(_make_text, cells))
     return table
 

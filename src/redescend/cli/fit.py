@@ -190,7 +190,8 @@ def _play(run: Run, quiet: bool) -> None:
         elif shown:
             several = "the first is a suspect" if listed == 1 else f"the first {listed} are suspects"
             which = several if listed else "none is a suspect"
-            log(f"The {format_count(shown)} that are least likely clean ({which}):")
+            verb = "is" if shown == 1 else "are"
+            log(f"The {format_count(shown)} that {verb} least likely clean ({which}):")
     model = run.model
     important = [one.far_out for one in run.summary.least if one.far_out is not None]
     important += [one.column for one in rank_features(model)] if isinstance(model, StreamModel) else []

@@ -145,6 +145,7 @@ def explain(
 
         loaded = read_model(model)
         opened = reading.open(source, kinds=loaded.schema.kinds)
+        loaded.schema.check_units(opened)
         with announce_compilation(quiet=as_json):
             batch, index, history = explanation.find_record(opened, loaded, row)
             why = explanation.explain_record(loaded, batch, index, history)
@@ -169,7 +170,7 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     from redescend.streaming.report.formatting import NEGLIGIBLE, format_rounded, format_value, format_weight
 
     def show(number: Any) -> str:
-        return format_rounded(number, why.scale)
+        return format_rounded(number, why.scale, (why.low, why.high))
 
     name, labels = schema.target, schema.classifies
     yield f"Row {why.row}: {name} is {format_value(why.target)}, predicted {show(why.prediction)}."

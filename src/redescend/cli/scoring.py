@@ -115,6 +115,7 @@ def apply_model(
         check_interval(model.belief, level)
     schema = model.schema
     source = reading.open(sources, kinds=schema.kinds)
+    schema.check_units(source)
     if not quiet:
         console.log_unread(source)
     keep = parse_names(result.keep) or []

@@ -113,6 +113,7 @@ class CsvFile(TextFile):
         forms = infer_notations({name: table.column(name) for name in names}, self.options.decimal, likely)
         for file in files:
             file.zoned, file.forms = zoned, forms
+            file.units = {name: form.unit for name, form in forms.items() if form.unit}
         kinds = {name: infer_text_kind(table.column(name)) for name in names}
         # A form is used if its kind is that of the column, so that a known number may have a unit in a single record.
         sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(table.column(name))}

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -64,6 +65,8 @@ class SourceFile(ABC):
         The number of stored bytes read so far.
     declared : dict or None
         The target and features that the file itself declares: ``{"kinds": ..., "schema": ...}``.
+    units : mapping of str to str
+        The units that are written behind the numbers of columns, such as kg, and dropped when they are read.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class SourceFile(ABC):
     name: str
     taken = 0
     declared: dict[str, Any] | None = None
+    units: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def recognizes(cls, first: bytes) -> bool:

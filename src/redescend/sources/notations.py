@@ -118,6 +118,15 @@ def find_unit(values: pa.Array) -> str | None:
     return most["values"] if most is not None and most["counts"] >= AGREEMENT * len(values) else None
 
 
+def is_same_unit(unit: str, other: str) -> bool:
+    """Whether two spellings are one unit.
+
+    >>> is_same_unit("kg", "KG"), is_same_unit("kg", "g"), is_same_unit("mW", "MW")
+    (True, False, False)
+    """
+    return any(re.fullmatch(_unit_at_end(one), two) is not None for one, two in ((unit, other), (other, unit)))
+
+
 def may_be_numbers(values: pa.Array) -> bool:
     """Whether enough values with a unit differ for them to be numbers: 2wd and 4wd are names."""
     return len(pc.unique(values)) >= FEWEST_WITH_UNIT

@@ -109,6 +109,8 @@ class Source:
         The target and features that the first file declares; see `SourceFile`.
     others : dict of str to str
         Columns that cannot be read, with their types.
+    units : dict of str to str
+        The units that are written behind the numbers of columns, such as kg, and dropped when they are read.
     unread : list of Unread
         Entries of folders that are not read, with the reason: links to folders or to nothing, pipes, and folders
         without permission.
@@ -138,6 +140,7 @@ class Source:
         self.columns = list(kinds)
         self.kinds = dict(kinds)
         self.others = dict(others)
+        self.units = {name: unit for name, unit in files[0].units.items() if self.kinds.get(name) is Kind.NUMBER}
         self._seed: int | None = None
         self._opened = list(files)
         self.can_reread = all(file.can_reread for file in files)

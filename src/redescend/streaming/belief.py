@@ -8,7 +8,7 @@ import numpy as np
 
 from redescend.belief import Judgements, LabelBelief, ResidualBelief, Verdict, to_probability
 from redescend.belief.deferred import COMPACT
-from redescend.belief.suspects import SHARE
+from redescend.belief.suspects import HALF, SHARE
 from redescend.engines.config import ModelConfig
 from redescend.engines.labels import label_probabilities
 from redescend.errors import DataError
@@ -20,6 +20,10 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.rounds import Judged, Rounds
 
 Belief: TypeAlias = ResidualBelief | LabelBelief
+
+FREQUENT, MANY_TIMES, MOST_STUCK = 0.02, 3, 3
+"""A value with at least this share of the records that are not stuck is usual. It is stuck only in runs that are longer
+than all its others, more than this many times, and in at most so many."""
 
 
 def make_belief(schema: Schema) -> Belief:
@@ -121,11 +125,43 @@ def give_verdict(belief: Belief, rounds: Rounds) -> Verdict:
     if judged is None:
         raise DataError("The final verdict needs rounds of a model with a belief.")
     if isinstance(belief, ResidualBelief):
+        stuck = np.where(are_usual_runs(rounds.targets, judged.stuck > HALF, rounds.keys), 0.0, judged.stuck)
+        judged = judged._replace(stuck=stuck)
         return belief.judge_log(rounds.predictions, rounds.targets, Judgements(*judged), rounds.keys)
     if belief.classes > 2:
         return belief.judge_leads(judged.margin, np.ones(len(rounds), np.int64))
     labels = rounds.targets.astype(np.int64)
     return belief.judge_leads(np.where(labels, judged.margin, -judged.margin), labels)
+
+
+def are_usual_runs(targets: Array, stuck: Array, keys: Array | None = None) -> Array:
+    """Which records are in runs of equal targets that only seem to be stuck: of a value that is frequent without being
+    stuck, such as an hour without rain, and not much longer than its other runs.
+
+    >>> rain = np.concatenate([np.append(np.zeros(length), 1.0) for length in (9, 20, 7, 30, 12, 400, 25)])
+    >>> found = are_usual_runs(rain, np.arange(len(rain)) >= 40)
+    >>> int(np.count_nonzero(found[rain == 0.0])), bool(found[100:400].any())
+    (66, False)
+    """
+    usual = np.zeros(len(targets), bool)
+    if not stuck.any():
+        return usual
+    order = np.arange(len(targets)) if keys is None else np.argsort(keys, kind="stable")
+    values, held = targets[order], stuck[order]
+    new = np.diff(values, prepend=np.nan) != 0.0
+    new[1:] |= False if keys is None else np.diff(keys[order]) != 0
+    starts = np.flatnonzero(new)
+    lengths, of = np.diff(starts, append=len(values)), values[starts]
+    others = np.sort(values[~held])
+    for value in np.unique(values[held]).tolist():
+        frequent = np.searchsorted(others, value, "right") - np.searchsorted(others, value, "left")
+        longest = np.sort(lengths[of == value])[::-1][: MOST_STUCK + 1]
+        if frequent < FREQUENT * len(others) or len(longest) < 2:
+            continue
+        gaps = np.flatnonzero(longest[:-1] > MANY_TIMES * longest[1:])
+        most = longest[gaps[-1] + 1] if len(gaps) else longest[0]
+        usual[order] |= held & (values == value) & (np.repeat(lengths, lengths) <= most)
+    return usual
 
 
 def _scores_by_record(scores: Array) -> Array:

@@ -274,7 +274,8 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
     settings = config.select("target", "features", "ignore", "task", "labels", "by", "lags", "lag_columns")
     known: dict[str, Any] = {"values": survey.labels, "spread": survey.spread, "stream": survey.stream}
     known["grows"] = survey.stream and config.transform is None
-    return Schema.infer(survey.first, source.kinds, **settings, **known, others=source.others)
+    schema = Schema.infer(survey.first, source.kinds, **settings, **known, others=source.others)
+    return replace(schema, units={name: unit for name, unit in source.units.items() if name in schema.columns})
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> PreparedRun:

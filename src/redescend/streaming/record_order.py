@@ -15,6 +15,7 @@ import numpy as np
 from redescend.numeric import Array, hash_records, number_copies
 from redescend.sources import Kind
 from redescend.streaming.encoding.schema import Schema
+from redescend.streaming.encoding.survey import are_grouped
 
 SMALLER, SIGMAS = 0.8, 3.0
 """Following an order pays if the typical error is at most this share of the other's, and if more records have a smaller
@@ -84,13 +85,20 @@ def order_by(columns: list[Array], by_content: Array) -> Array:
     return by_content[np.lexsort([column[by_content] for column in reversed(columns)])]
 
 
-def has_time_order(targets: Array) -> bool:
-    """Whether the order of records may be that of time: targets are not sorted, nor within groups.
+def has_time_order(targets: Array, labels: bool = False) -> bool:
+    """Whether the order of records may be that of time: targets are not sorted, nor within groups; equal labels are not
+    together.
 
     >>> groups = np.tile(np.arange(30), 20)
     >>> has_time_order(groups), has_time_order(np.sin(groups))
     (False, True)
+    >>> has_time_order(np.repeat([0, 1, 2], 200), labels=True), has_time_order(groups, labels=True)
+    (False, True)
     """
+    if labels:
+        codes = np.unique(targets, return_inverse=True)[1]
+        # Where a label is rare, the others are together in any order.
+        return _compare_neighbours(codes, True) > ALIKE or not are_grouped(codes)
     steps = np.diff(targets)
     rises, falls = int(np.count_nonzero(steps > 0)), int(np.count_nonzero(steps < 0))
     return max(rises, falls) < ONE_WAY * max(rises + falls, 1)

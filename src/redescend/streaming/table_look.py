@@ -169,7 +169,7 @@ def look_at_table(
     for order, dated, rounds in sorted(followed, key=lambda one: measure_error(find_errors(one[2].predictions))):
         if is_followed(find_errors(rounds.predictions)):
             return TableLook(dated, give_verdict(dated, X[order], rounds[order])[np.argsort(order)], "time")
-    if has_time_order(targets):
+    if has_time_order(targets, model.schema.classifies):
         own, rounds = read()
         errors = find_errors(rounds.predictions)
         if is_followed(errors):

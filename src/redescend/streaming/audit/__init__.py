@@ -15,6 +15,7 @@ from redescend.streaming.audit.columns import drop_far_out, look_at_column, make
 from redescend.streaming.audit.kinds import (
     Column,
     UnitStretch,
+    find_chance_units,
     find_odd_numbers,
     find_unit_stretches,
     name_kind,
@@ -89,6 +90,8 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
             units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
     units = select_stretches(units)
     cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
+    chance = find_chance_units((cell.column, cell.kind, cell.value) for cell in cells)
+    cells = [cell._replace(kind="") if (cell.column, cell.kind) in chance else cell for cell in cells]
     numbered = {name: rounds for name, rounds in whole.items() if not models[name].schema.classifies}
     cells = _add_findings(cells, numbered, texts, rows, unreadable)
     told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name, rows)]

@@ -15,7 +15,8 @@ import numpy as np
 from redescend.belief import Verdict
 from redescend.belief.suspects import HALF, largest_probability, q_values
 from redescend.numeric import Array
-from redescend.streaming.audit.columns import LONG_RUN
+from redescend.streaming.audit.columns import LONG_RUN, MAX_AUDITED_LABELS
+from redescend.streaming.audit.kinds import SENTINELS
 from redescend.streaming.audit.rules import RowCheck, comes_in_runs
 from redescend.streaming.far_out import fit_tail
 from redescend.streaming.model import StreamModel
@@ -45,6 +46,8 @@ SAME = 0.02  # predictions that differ less, relative to the spread of the colum
 
 COMMON = 0.25
 """A number is no suspect if, by the tail, at least this many clean values are expected for each that is as far out."""
+
+FREQUENT = 0.01  # the share of records that a code has at least
 
 MOST_RUNS = 3  # the most stuck runs of a column that are reported
 CHANCE = 0.01  # the expected number of runs as long as a stuck run, if its value is frequent elsewhere, at most
@@ -110,8 +113,8 @@ def judge_column(model: StreamModel, rounds: Rounds) -> Judged:
         else:
             unpredictable, probability = np.False_, np.where(rare < COMMON, belief, 1.0)
         probability = _judge_values(rounds, errors, spread, probability)
-        suspect = (probability <= HALF) & (surprise < LARGE)
-        small = (surprise < SMALLEST) | _find_unlearned(rounds, spread, suspect)
+        ordinary = (surprise < LARGE) | _are_codes(rounds.targets)
+        small = (surprise < SMALLEST) | _find_unlearned(rounds, spread, (probability <= HALF) & ordinary)
         probability = np.where(small, 1.0, probability)
     found, runs = np.flatnonzero(probability <= HALF), StuckRuns()
     runs.add(rounds, verdict.stuck)
@@ -174,6 +177,18 @@ def _find_unlearned(rounds: Rounds, spread: float, suspect: Array) -> Array:
     _, values = np.unique(rounds.targets, return_inverse=True)
     own = np.bincount(values, suspect)
     return unlearned | (suspect & ((own > 1) & (2 * own >= np.bincount(values)))[values])
+
+
+def _are_codes(values: Array) -> Array:
+    """Which numbers are codes of groups: frequent values of a column that has few, apart from sentinel values.
+
+    >>> _are_codes(np.array([0.0] * 80 + [0.1] * 15 + [1.0] * 4 + [99.0])).tolist() == [True] * 99 + [False]
+    True
+    """
+    found, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    few = len(found) <= MAX_AUDITED_LABELS
+    frequent = few & (counts >= FREQUENT * len(values)) & ~np.isin(found, list(SENTINELS))
+    return np.asarray(frequent[codes], bool)
 
 
 def _beats_chance(run: StuckRun, rounds: Rounds) -> bool:

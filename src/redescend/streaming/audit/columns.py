@@ -18,7 +18,7 @@ from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
 from redescend.streaming import table_look
 from redescend.streaming.audit.kinds import Column, is_cycle
-from redescend.streaming.encoding.features import find_count, find_exclusion, to_floats
+from redescend.streaming.encoding.features import explain_text, find_count, find_exclusion, to_floats
 from redescend.streaming.encoding.schema import OF_NO_KIND, Schema
 from redescend.streaming.encoding.survey import survey_source
 from redescend.streaming.far_out import find_range
@@ -75,7 +75,8 @@ def make_models(source: Source) -> tuple[dict[str, StreamModel], dict[str, str],
             continue
         texts = len(table.column(name).drop_null().unique()) if source.kinds[name] is Kind.TEXT else 0
         if texts > MAX_AUDITED_LABELS:
-            skipped[name] = f"has {texts:,} different texts, and only predicts others"
+            reason = explain_text(source.kinds[name], table.column(name))
+            skipped[name] = reason or f"has {texts:,} different texts, and only predicts others"
             continue
         values = survey_source(source, name).labels
         try:

@@ -39,8 +39,16 @@ FACTORS = {
 }
 """Common mistakes with units and decimal points: the ratio of the value to the expected one."""
 
-NARROW = 0.2
-"""A factor is only named if the interval is at most this wide, relative to the expected value: others fit by chance."""
+CONVERSIONS = frozenset(name for name in FACTORS if "(" in name)  # between two units that people use
+EXPECTED = " the expected value"
+
+NARROW, EXACT = 0.2, 0.05
+"""A factor is only named if the interval is at most this wide, relative to the expected value: others fit by chance. Of
+a value that is repeated, it is at most the second."""
+
+FEWEST_ALIKE = 3
+"""A unit is named only where at least as many different values of a column are in it: with a dozen units, one of them
+fits many errors by chance. Digits are lost and added one at a time."""
 
 CYCLES = {
     **dict.fromkeys(("dir", "direction", "bearing", "heading", "azimuth", "angle", "deg"), (0.0, 360.0)),
@@ -113,18 +121,39 @@ def name_kind(
     own = columns.get(column)
     if own is None or not isinstance(value, float):
         return ""
-    if own.is_far(value) and (value in SENTINELS or value in own.repeated):
+    factor, wide = _find_factor(value, expected, interval)
+    # A value that is repeated may also be the same number twice, with a digit too many.
+    if own.is_far(value) and (value in SENTINELS or (value in own.repeated and (not factor or wide > EXACT))):
         return "sentinel value"
     for name, other in columns.items():
         theirs = record.get(name, np.nan)
         swaps = own.has(theirs) and other.has(value) and not own.has(value) and not other.has(theirs)
         if name != column and swaps:
             return f"swapped with {name}"
+    return f"{factor}{EXPECTED}" if factor and wide <= NARROW else ""
+
+
+def _find_factor(value: float, expected: Any, interval: tuple[float | None, float | None]) -> tuple[str, float]:
+    """The factor between a value and what is expected, and the width of the interval relative to that."""
     low, high = interval
-    if low is None or high is None or not isinstance(expected, float) or high - low > NARROW * abs(expected):
-        return ""
+    if low is None or high is None or not isinstance(expected, float) or expected == 0.0:
+        return "", np.inf
     fitting = [name for name, factor in FACTORS.items() if low <= value / factor <= high]
-    return f"{fitting[0]} the expected value" if fitting else ""
+    return fitting[0] if fitting else "", (high - low) / abs(expected)
+
+
+def find_chance_units(named: Iterable[tuple[str, str, Any]]) -> set[tuple[str, str]]:
+    """The columns and the kinds of errors that name a unit for too few different values.
+
+    >>> kind = "2.54 times (inches as cm) the expected value"
+    >>> sorted(column for column, _ in find_chance_units([("a", kind, 5.0), *(("b", kind, value) for value in "123")]))
+    ['a']
+    """
+    found: dict[tuple[str, str], set[Any]] = {}
+    for column, kind, value in named:
+        if kind.removesuffix(EXPECTED) in CONVERSIONS:
+            found.setdefault((column, kind), set()).add(value)
+    return {one for one, values in found.items() if len(values) < FEWEST_ALIKE}
 
 
 FEWEST = 100  # the fewest other values by which a number is judged

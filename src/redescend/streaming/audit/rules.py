@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ GROUPED = 0.7  # rows are a group if this share of them has texts that occur mos
 NATURAL = 0.05  # if a larger share of rows are copies, few values are possible, and copies are natural
 STRETCHES = 100  # parts of a table in which suspects are counted
 EXAMPLES = 5  # copies, or dates out of order, that are described
+MOST_GROUPS = 2  # groups of rows for each time that dates begin again, at most
 IN_ORDER = 0.98  # the share of dates that must not be before the last one, for a column to be in order
 
 
@@ -64,6 +65,8 @@ class RowCheck:
         self._hashes: list[Array] = []
         self._dates: dict[str, list[Array]] = {}
         self._texts: dict[str, list[Array]] = {}
+        self._changes: dict[str, list[Array]] = {}
+        self._last: dict[str, Any] = {}
 
     def add(self, batch: Batch) -> None:
         """Add the records of a batch."""
@@ -72,13 +75,20 @@ class RowCheck:
         for name, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
             if pa.types.is_timestamp(column.type):
                 self._dates.setdefault(name, []).append(to_floats(column))
-            elif pa.types.is_string(column.type):
-                self._texts.setdefault(name, []).append(hash_column(column))
+                continue
+            values = hash_column(column) if pa.types.is_string(column.type) else to_floats(column)
+            if pa.types.is_string(column.type):
+                self._texts.setdefault(name, []).append(values)
+            if len(values):
+                before = np.append(self._last.get(name, values[:1]), values[:-1])
+                self._changes.setdefault(name, []).append(values != before)
+                self._last[name] = values[-1:]
 
     def late_dates(self) -> list[LateDate]:
         """The dates that are out of order, a column after the other."""
         rows = np.concatenate([np.empty(0, np.int64), *self._rows])
-        late = (find_late_dates(name, np.concatenate(parts), rows) for name, parts in self._dates.items())
+        groups = [np.cumsum(np.concatenate(parts)) for parts in self._changes.values()] if self._dates else []
+        late = (find_late_dates(name, np.concatenate(parts), rows, groups) for name, parts in self._dates.items())
         return list(itertools.chain.from_iterable(late))
 
     def describe(self) -> list[str]:
@@ -168,21 +178,30 @@ def _has_block(copies: Array, sources: Array) -> bool:
     return bool(np.mean(together) > 1.0 - 1.0 / BLOCK) if len(together) else False
 
 
-def find_late_dates(name: str, values: Array, rows: Array) -> list[LateDate]:
+def find_late_dates(name: str, values: Array, rows: Array, groups: Iterable[Array] = ()) -> list[LateDate]:
     """Find the dates that are out of order in a column that is otherwise sorted; NaN is ignored.
 
-    >>> find_late_dates("day", np.array([1.0, 2.0, 9.0, 3.0, 4.0] + [5.0] * 99), np.arange(1, 105))
+    Dates may begin again with every group of rows, such as a shop. `groups` are the numbers of such groups for every
+    column that may have them; they count only if they change about as seldom as dates begin again.
+
+    >>> days = np.array([1.0, 2.0, 9.0, 3.0, 4.0] + [5.0] * 99 + [1.0] * 99)
+    >>> find_late_dates("day", days, np.arange(1, 204), [np.arange(203) // 104])
     [LateDate(row=3, column='day', value=9.0)]
     """
     known = np.isfinite(values)
+    groups = [numbers[known] for numbers in groups]
     values, rows = values[known], rows[known]
     steps = np.diff(values)
     if len(steps) < 2 or not (steps > 0).any():
         return []
     if np.mean(steps >= 0) < IN_ORDER:
         return []
-    late = []
-    for place in np.flatnonzero(steps < 0).tolist():
+    late, back = [], steps < 0
+    for numbers in groups:
+        begins = np.diff(numbers) > 0
+        if np.count_nonzero(begins) <= MOST_GROUPS * np.count_nonzero(steps < 0):
+            back &= ~begins
+    for place in np.flatnonzero(back).tolist():
         # Of the two rows at a step back, the wrong one is the one whose removal leaves the others in order.
         before = values[place - 1] if place else -np.inf
         wrong = place if before <= values[place + 1] else place + 1

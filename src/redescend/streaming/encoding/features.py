@@ -34,6 +34,7 @@ from redescend.errors import quote
 from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
+from redescend.sources.kinds import PATTERNS
 from redescend.sources.notations import find_unit, may_be_numbers
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
@@ -201,10 +202,21 @@ def _find_cycles(days: Array) -> list[str]:
     span = float(np.ptp(days)) if len(days) else 0.0
     found = {
         "time of day": len(days) > 0 and bool(np.ptp(np.mod(days, 1.0)) > 0.0),
-        "day of the week": span >= 14.0 and len(np.unique(np.mod(np.floor(days), 7.0))) > 1,
+        "day of the week": span >= 14.0 and len(np.unique(np.mod(np.floor(days), 7.0))) > 1 and not _are_months(days),
         "day of the year": span >= 730.0 and len(np.unique(np.mod(np.floor(days), 365.2425))) > 12,
     }
     return [cycle for cycle in CYCLES if found[cycle]]
+
+
+def _are_months(days: Array) -> bool:
+    """Whether all dates, in days since 1970-01-01, are the same day of a month: they stand for months, or for years.
+
+    >>> months = np.arange("2020-01", "2021-01", dtype="M8[M]").astype("M8[D]").astype(float)
+    >>> _are_months(months), _are_months(np.append(months, months[-1] + 1.0))
+    (True, False)
+    """
+    dates = np.floor(days).astype("M8[D]")
+    return len(np.unique(dates - dates.astype("M8[M]"))) == 1
 
 
 def find_count(name: str, kind: Kind, first: Any, others: Any = None, stream: bool = False) -> str | None:
@@ -270,25 +282,34 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
     if is_constant(column):
         return f"is always {quote_value(distinct[0].as_py())} in {where}"
     if kind is Kind.TEXT and len(values) >= MIN_IDENTIFIERS and 2 * len(distinct) > len(values):
-        if reason := explain_unit(kind, column):
+        if reason := explain_text(kind, column):
             return reason
         texts = f"{len(distinct):,} distinct texts in {len(values):,} values"
         return f"has {texts}, such as {quote_value(values[0].as_py())}, so it looks like an identifier"
     return None
 
 
-def explain_unit(kind: Kind, column: Any) -> str | None:
-    """Say that most texts of a column are numbers with one unit, such as 12.5 kg; None if they are not.
+def explain_text(kind: Kind, column: Any) -> str | None:
+    """Say that most texts of a column are numbers, with one unit, such as 12.5 kg, or among others; None otherwise.
 
-    >>> explain_unit(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
+    >>> explain_text(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
     "has numbers with the unit 'km/h', which are read as text; remove the unit to use them as numbers"
+    >>> explain_text(Kind.TEXT, pa.array([*map(str, range(20)), "unknown"]))
+    "is read as text: of 21 values looked at, 20 are numbers, but not 'unknown'; leave such values empty"
     """
     values = drop_missing(column)
-    unit = find_unit(values) if kind is Kind.TEXT and may_be_numbers(values) else None
-    if unit is None:
+    if kind is not Kind.TEXT or not may_be_numbers(values):
+        return None
+    if unit := find_unit(values):
+        unit = quote_value(unit)
+        return f"has numbers with the unit {unit}, which are read as text; remove the unit to use them as numbers"
+    numeric = pc.match_substring_regex(values, PATTERNS[Kind.NUMBER])
+    numbers, others = values.filter(numeric), values.filter(pc.invert(numeric))
+    if 2 * len(numbers) < len(values) or not len(others) or not may_be_numbers(numbers):
         return None
     return (
-        f"has numbers with the unit {quote_value(unit)}, which are read as text; remove the unit to use them as numbers"
+        f"is read as text: of {len(values):,} values looked at, {len(numbers):,} are numbers, but not "
+        f"{quote_value(others[0].as_py())}; leave such values empty"
     )
 
 

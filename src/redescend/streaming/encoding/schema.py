@@ -16,11 +16,12 @@ import numpy as np
 from redescend.errors import DataError, suggest
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
-from redescend.sources import Batch, Kind
+from redescend.sources import Batch, Kind, Source
+from redescend.sources.notations import is_same_unit
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import (
     Feature,
-    explain_unit,
+    explain_text,
     find_count,
     find_exclusion,
     infer_feature,
@@ -65,6 +66,7 @@ class Schema:
     `kind` is the kind of the target, and `labels` are its labels as texts: none in regression. `excluded` are the other
     columns, `by` is the column of keys, if there is one model per key, and `notes` are remarks on columns. If a schema
     `grows`, a label that appears later is added; otherwise its record is rejected. `added` labels are the last.
+    `units` are those that were written behind the numbers of columns.
 
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
@@ -83,6 +85,7 @@ class Schema:
     notes: list[Note] = field(default_factory=list)
     grows: bool = False
     added: list[AddedLabel] = field(default_factory=list)
+    units: dict[str, str] = field(default_factory=dict)
 
     @property
     def classifies(self) -> bool:
@@ -168,14 +171,25 @@ class Schema:
         """
         return replace(self, labels=[*self.labels, label], added=[*self.added, AddedLabel(label, row)])
 
+    def check_units(self, source: Source) -> None:
+        """Raise if the numbers of a column have another unit in a source than in what the model has learned from."""
+        for name, unit in self.units.items():
+            other = source.units.get(name, unit)
+            if not is_same_unit(unit, other):
+                raise DataError(
+                    f"The column {name!r} of {source.name} is in {other}, but the model has learned from numbers in "
+                    f"{unit}; convert them."
+                )
+
     def to_dict(self) -> dict[str, Any]:
         """Convert to texts, lists and dicts, for `from_dict`."""
         plain = asdict(self) | {"kind": self.kind.value, "excluded": [list(one) for one in self.excluded]}
         # Left out if empty, so that older versions can read the file.
-        del plain["notes"], plain["grows"], plain["added"]
+        del plain["notes"], plain["grows"], plain["added"], plain["units"]
         plain |= {"notes": [list(one) for one in self.notes]} if self.notes else {}
         plain |= {"grows": True} if self.grows else {}
         plain |= {"added": [list(one) for one in self.added]} if self.added else {}
+        plain |= {"units": dict(self.units)} if self.units else {}
         return plain | {"features": [one.to_dict() for one in self.features]}
 
     @staticmethod
@@ -203,6 +217,7 @@ class Schema:
             and len(set(self.columns)) == len(self.columns)
             and self._has_valid_lags()
             and all(feature.is_valid() for feature in self.features)
+            and all(name in self.columns and isinstance(unit, str) for name, unit in self.units.items())
             and len(set(self.labels)) == len(self.labels) == len(set(self.label_values.tolist()))
             and {"regression": not self.labels, "classification": fewest <= len(self.labels) <= MAX_LABELS}[self.task]
             and self.kind is not (Kind.DATE if self.classifies else Kind.TEXT)
@@ -282,6 +297,8 @@ class Schema:
             notes.append(Note(target, f"is always {value} in {where}; other labels are added when they appear"))
         elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
             notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
+        if text := explain_text(kinds[target], table.column(target)):
+            notes.append(Note(target, text))
         for name in useful:
             column = table.column(name)
             if features is None and stream and counts[name] is None and find_count(name, kinds[name], column):
@@ -290,8 +307,8 @@ class Schema:
             if reason is not None and stream and is_constant(column):
                 notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
                 reason = None
-            if reason is None and (unit := explain_unit(kinds[name], column)):
-                notes.append(Note(name, unit))
+            if reason is None and (text := explain_text(kinds[name], column)):
+                notes.append(Note(name, text))
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
             else:

@@ -109,16 +109,27 @@ def is_sorted(table: pa.RecordBatch, target: str, classifies: bool) -> bool:
     """
     values = table.column(target).drop_null()
     if classifies:
-        codes = values.dictionary_encode()
-        labels = len(codes.dictionary)
-        runs = 1 + int(np.count_nonzero(np.diff(_smooth_labels(codes.indices.to_numpy(), labels))))
-        return labels > 1 and len(values) > RUN * max(runs, labels) and _beats_chance(codes.indices.to_numpy(), True)
+        codes = values.dictionary_encode().indices.to_numpy()
+        return are_grouped(codes) and _beats_chance(codes, True)
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
     numbers = values.cast(pa.float64(), safe=False).to_numpy()
     if len(numbers) < WINDOW:
         return False
     if not _is_ordered(np.median(sliding_window_view(numbers, WINDOW), axis=1)):
         return False
     return _beats_chance(np.unique(numbers, return_inverse=True)[1], False)
+
+
+def are_grouped(codes: Any) -> bool:
+    """Whether labels, as numbers from 0 on, come in long runs, apart from errors.
+
+    >>> [are_grouped(np.array(codes)) for codes in ([0] * 99 + [1] + [0] * 99 + [1] * 100, [0, 1] * 100, [0] * 100)]
+    [True, False, False]
+    """
+    labels = len(np.unique(codes))
+    runs = 1 + int(np.count_nonzero(np.diff(_smooth_labels(codes))))
+    return labels > 1 and len(codes) > RUN * max(runs, labels)
 
 
 def _beats_chance(ranks: Any, labels: bool) -> bool:
@@ -140,12 +151,17 @@ def _beats_chance(ranks: Any, labels: bool) -> bool:
     return True
 
 
-def _smooth_labels(codes: Any, labels: int) -> Any:
+def _smooth_labels(codes: Any) -> Any:
     """The most frequent label in every window of records; unchanged if there are fewer records than a window."""
     if len(codes) < WINDOW:
         return codes
-    counts = np.cumsum(np.vstack([np.zeros(labels), np.eye(labels)[codes]]), axis=0)
-    return (counts[WINDOW:] - counts[:-WINDOW]).argmax(axis=1)
+    most, smooth = np.zeros(len(codes) - WINDOW + 1, np.int64), np.zeros(len(codes) - WINDOW + 1, np.int64)
+    for label in np.unique(codes):
+        total = np.concatenate([[0], np.cumsum(codes == label)])
+        counts = total[WINDOW:] - total[:-WINDOW]
+        smooth[counts > most] = label
+        most = np.maximum(most, counts)
+    return smooth
 
 
 def _is_ordered(values: Any) -> bool:

@@ -61,7 +61,7 @@ def describe_schema(schema: Schema) -> Facts:
             facts["Labels added later"] = _list_added(schema)
     if schema.by is not None:
         facts["Keys"] = f"one model per value of {schema.by!r}"
-    facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature)}" for feature in schema.features]
+    facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature, schema.units)}" for feature in schema.features]
     if schema.notes:
         facts["Notes"] = [f"{name!r}: {text}" for name, text in schema.notes]
     if schema.excluded:
@@ -105,6 +105,7 @@ def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
             "encoding": feature.how,
             "levels": feature.levels,
         }
+        known |= {"unit": schema.units[feature.name]} if feature.name in schema.units else {}
         known |= {"of": feature.of, "lag": feature.lag} if feature.lag else {}
         columns.append(known | {"importance": one and one.share, "direction": one and one.direction})
     data = {
@@ -149,6 +150,7 @@ def _describe_task(schema: Schema) -> str:
         return f"classification of {schema.target!r} with {format_count(len(schema.labels), 'label')}"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
+    unit = f", in {schema.units[schema.target]}" if schema.target in schema.units else unit
     return f"regression of the {kind} {schema.target!r}{unit}"
 
 
@@ -162,11 +164,11 @@ def _list_added(schema: Schema) -> str:
     return listed if len(schema.added) <= MAX_LISTED else f"{listed} and {len(schema.added) - MAX_LISTED} more"
 
 
-def _describe_feature(feature: Feature) -> str:
+def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
     *cycles, last = [f"the {cycle}" for cycle in feature.levels] or [""]
     cycle = f", with {' and '.join([', '.join(cycles), last] if cycles else [last])}" if last else ""
     encoding = {
-        "number": "number",
+        "number": f"number, in {units[column]}" if (column := feature.of or feature.name) in units else "number",
         "boolean": "true or false",
         "date": f"date, in days since 1970-01-01{cycle}",
         "levels": f"text with {format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
@@ -258,7 +260,8 @@ def render_run(run: Run) -> str:
     heads = ["row", schema.target, "predicted", "clean with probability", *shown]
     rows = []
     for one in least:
-        pair = (format_value(one.round.target), format_rounded(one.round.prediction))
+        played = one.round
+        pair = (format_value(played.target), format_rounded(played.prediction, within=(played.low, played.high)))
         values = (format_value(one.values.get(name)) for name in shown)
         rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
     title = "Top suspects" if summary.suspect_count >= len(rows) else "The records that are least likely clean"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -58,18 +59,25 @@ def format_value(content: Any) -> str:
 NEGLIGIBLE = 1e-9  # numbers that are smaller than this, relative to those beside them, are rounding errors
 
 
-def format_rounded(content: Any, beside: Any = None) -> str:
+def format_rounded(content: Any, beside: Any = None, within: tuple[float | None, float | None] = (None, None)) -> str:
     """Format a prediction with four significant digits, and 0 if it is negligible `beside` a number.
 
-    Labels stay as they are.
+    There are more digits if an interval that it is `within` is too narrow for four. Labels stay as they are.
 
     >>> format_rounded(31416.9), format_rounded(0.123456), format_rounded("Rome"), format_rounded(-4e-53, 2.5)
     ('31420', '0.1235', 'Rome', '0')
+    >>> format_rounded(31416.9, within=(31412.0, 31418.0)), format_rounded(-122.41941, within=(-122.43, -122.41))
+    ('31416.9', '-122.419')
     """
     if not isinstance(content, float):
         return format_value(content)
     negligible = isinstance(beside, float) and abs(content) < NEGLIGIBLE * abs(beside)
-    return format_value(0.0 if negligible else float(f"{content:.4g}"))
+    width = abs((within[1] or 0.0) - (within[0] or 0.0))
+    digits = 4
+    if width > 0.0 and content != 0.0 and math.isfinite(content / width):
+        digits = min(max(digits, 2 + math.floor(math.log10(abs(content))) - math.floor(math.log10(width))), 15)
+    shown = float(f"{content:.{digits}g}")
+    return "0" if negligible else format_value(shown) if digits <= 6 or shown.is_integer() else f"{shown:.{digits}g}"
 
 
 def format_first(count: int) -> str:

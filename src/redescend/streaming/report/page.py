@@ -218,7 +218,10 @@ def describe_suspect(suspect: Suspect, schema: Schema) -> str:
     elif played.low is None or played.high is None:
         line += f"expected about {formatting.format_rounded(played.prediction, played.target)}"
     else:
-        low, high = (formatting.format_rounded(end, played.target) for end in (played.low, played.high))
+        low, high = (
+            formatting.format_rounded(end, played.target, (played.low, played.high))
+            for end in (played.low, played.high)
+        )
         line += f"expected {low} to {high}"
     return f"{line} (clean with probability {formatting.format_weight(played.clean_probability)})"
 
