@@ -14,7 +14,7 @@ from benchmarks.scaling import growth
 from benchmarks.timing import Effort, best_of
 from rich.console import Console
 
-TINY = Effort(repetitions=1, cells=20_000, rows=10_000, calls=20, starts=1)
+TINY = Effort(repetitions=1, cells=20_000, rows=10_000, calls=20, starts=0)
 ALONE = [section for section in SECTIONS.values() if section is not peer_rows]
 
 

@@ -239,7 +239,7 @@ def test_a_file_that_makes_no_model_is_named(tmp_path, name, content, sentence):
 
 def test_more_connections_than_workers(tmp_path):
     """A daemon of Vowpal Wabbit corrupts a model with more connections than workers (vowpal_wabbit#628)."""
-    records, connections = make_records(480, seed=9), 24
+    records, connections = make_records(240, seed=9), 24
     settings = write_settings(tmp_path, first=20)
     with ServerProcess(tmp_path / "data", settings, "--keep-journal") as server:
         with server.client() as client:
@@ -255,9 +255,9 @@ def test_more_connections_than_workers(tmp_path):
             return len(own)
 
         with ThreadPoolExecutor(connections) as pool:
-            assert sum(pool.map(use, range(connections))) == 460
+            assert sum(pool.map(use, range(connections))) == 220
         with server.client() as client:
-            assert client.summary("price")["records"] == 480
+            assert client.summary("price")["records"] == 240
             model = client.download("price")
         assert server.stop() == 0
     assert fit(tmp_path / "data" / "models" / "price" / "journal", tmp_path / "fitted.safetensors") == model

@@ -83,7 +83,7 @@ def test_shuffled_records_are_the_same_in_an_order_that_only_the_seed_decides(tm
 
 
 def test_a_shuffled_run_resumes(tmp_path):
-    table, options = make_labels(), {"shuffle": True, "passes": 2, "final_look": True, "every": 300}
+    table, options = make_labels(), {"shuffle": True, "passes": 2, "final_look": True, "every": 300, "linear": True}
     _, whole = fit_stream(table, "y", **options)
     whole.run()
     with fit_stream(table, "y", **options, checkpoint=tmp_path)[1] as run:
