@@ -63,9 +63,7 @@ def test_the_paper_s_own_grid(loss):
 
 
 @pytest.mark.parametrize(
-    "domain",
-    [domains.Ball(0.4), domains.Box(-0.2, 0.5), domains.L1Ball(0.6), domains.Box(0.0, 1.0)],
-    ids=name_of,
+    "domain", [domains.Ball(0.4), domains.Box(-0.2, 0.5), domains.L1Ball(0.6), domains.Box(0.0, 1.0)], ids=name_of
 )
 @pytest.mark.parametrize("loss", LOSSES[:2], ids=name_of)
 def test_experts_stay_in_the_base_domain(loss, domain):
