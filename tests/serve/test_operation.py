@@ -214,9 +214,9 @@ def test_saving_changes_no_prediction(tmp_path):
             assert server.stop() == 0
         saved = sum("Snapshot" in line for line in server.lines)
         assert saved >= 11 if name == "often" else saved == 1
-        # Nor does opening it again.
-        with ServerProcess(tmp_path / name) as server, server.client() as client:
-            assert client.predict("price", asked)["prediction"] == answers[-1]
+    # Nor does opening it again.
+    with ServerProcess(tmp_path / name) as server, server.client() as client:
+        assert client.predict("price", asked)["prediction"] == answers[-1]
     assert served[0] == served[1]
 
 

@@ -250,7 +250,8 @@ def test_of_a_file_that_grows_the_records_of_the_first_reading_are_judged(tmp_pa
     for name, more in (("same", b""), ("grown", b"1.0,1.0,1.0\nbad,1.0,1.0\n" * 20)):
         file = tmp_path / f"{name}.csv"
         pa.csv.write_csv(table, file)
-        options = {"passes": passes, "final_look": True, "shuffle": shuffled, "rounds": tmp_path / f"{name}.parquet"}
+        options = {"passes": passes, "final_look": True, "shuffle": shuffled, "linear": True}
+        options["rounds"] = tmp_path / f"{name}.parquet"
         model, run = fit_stream(file, "y", **options)
         for _ in run:
             if run.counts.records == len(table) and more:
