@@ -261,7 +261,9 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("jobs", "whole_group"), [(1, False), (2, False), (2, True)])
+@pytest.mark.parametrize(
+    ("jobs", "whole_group"), [(1, False), (2, True), pytest.param(2, False, marks=pytest.mark.soak)]
+)
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, expected, jobs, whole_group):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with started("-c", PROGRAM, str(tmp_path), str(jobs), **pipes) as process:

@@ -213,7 +213,7 @@ def test_saving_changes_no_prediction(tmp_path):
             served.append((answers, client.download("price")))
             assert server.stop() == 0
         saved = sum("Snapshot" in line for line in server.lines)
-        assert saved >= 11 if name == "often" else saved == 1
+        assert saved >= 3 if name == "often" else saved == 1  # none is begun while another is written
     # Nor does opening it again.
     with ServerProcess(tmp_path / name) as server, server.client() as client:
         assert client.predict("price", asked)["prediction"] == answers[-1]

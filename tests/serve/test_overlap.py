@@ -174,7 +174,7 @@ def test_many_clients_with_long_requests(tmp_path):
 
 
 def test_killed_while_commits_overlap(tmp_path):
-    play(tmp_path, clients=6, count=800, kills=2, seed=3, sizes=[1, 200, 400], every=5000)
+    play(tmp_path, clients=6, count=800, kills=2, seed=3, sizes=[1, 3, 200, 400], every=5000)
 
 
 @pytest.mark.parametrize("settings", [{}, {"lags": [1, 2]}, {"target": "town"}], ids=["numbers", "lags", "labels"])
