@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """The modules and the ten thousand tests stay to the end: no search for garbage needs to go through them."""
+    """Modules and tests stay to the end: no search for garbage needs to go through them."""
     gc.collect()
     gc.freeze()
 
