@@ -178,7 +178,7 @@ def test_a_resumed_run_over_a_pipe_writes_the_same_files(tmp_path):
 def test_threads_and_a_cluster_add_the_same_labels_to_the_models_of_all_keys(tmp_path):
     text = text_of(columns(1600, [0, 0, 1200]))
     options = {"host": "127.0.0.1", "dashboard_address": None, "local_directory": str(tmp_path)}
-    with LocalCluster(1, threads_per_worker=1, processes=False, protocol="tcp://", **options) as cluster:
+    with LocalCluster(1, threads_per_worker=1, processes=True, **options) as cluster:
         models = []
         for where in ({}, {"jobs": 2}, {"cluster": cluster.scheduler_address}):
             model, rounds = rd.fit_stream(io.BytesIO(text), "y", by="site", **where)

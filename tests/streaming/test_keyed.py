@@ -137,12 +137,10 @@ def test_a_run_that_stopped_goes_on_to_the_same_files(expected, tmp_path, stop):
     np.testing.assert_equal(again.state(), store.state())
 
 
-@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_a_cluster_learns_the_same_and_says_when_it_lost_models(expected, tmp_path, monkeypatch, processes):
+def test_a_cluster_learns_the_same_and_says_when_it_lost_models(expected, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "MAX_CHAIN", 2)
     options = {"host": "127.0.0.1", "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
-    options |= {"processes": processes, "protocol": "tcp://"}
-    with LocalCluster(2, threads_per_worker=1, **options) as cluster:
+    with LocalCluster(2, threads_per_worker=1, processes=True, **options) as cluster:
         address, kept = cluster.scheduler_address, {"checkpoint": tmp_path / "run", "every": 1500}
         with fit_stream(stream(), "price", by="shop", ignore=["size", "dear"], cluster=address)[1] as rounds:
             next(rounds.batches())
