@@ -1,5 +1,6 @@
 """Code in the README and in docs/ is run as it stands, the blocks of a page in their order."""
 
+import gc
 from importlib.util import find_spec
 
 import pytest
@@ -26,6 +27,12 @@ def pytest_collection_modifyitems(items):
         blocks = sorted((items[place] for place in mixed), key=lambda item: item.example.line)
         for place, block in zip(mixed, blocks, strict=True):
             items[place] = block
+
+
+def pytest_collection_finish():
+    """Modules and tests stay to the end: no search for garbage needs to go through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):

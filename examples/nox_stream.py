@@ -84,8 +84,7 @@ def draw(played: Any, marked: Any, path: Path) -> None:
     below.axvspan(FIRST, LAST, color=BLUE, alpha=0.12, linewidth=0.0)
     below.set(xlabel="hour", ylabel="observed − predicted", xlim=(0, len(played)))
     below.set_title(
-        f"The whole year: {marked.sum()} of {len(played):,} hours are suspects, most for too little NOx",
-        loc="left",
+        f"The whole year: {marked.sum()} of {len(played):,} hours are suspects, most for too little NOx", loc="left"
     )
     figure.legend(*above.get_legend_handles_labels(), ncols=3, loc="outside lower center")
     figure.savefig(path, dpi=120, metadata={"Software": None})

@@ -69,10 +69,7 @@ def in_folder(evaluate):
 
 def make_pages() -> SybilCollection:
     """How pytest collects the pages."""
-    guides = [
-        CodeBlockParser("python", in_folder(PythonEvaluator())),
-        CodeBlockParser("sh", in_folder(run_commands)),
-    ]
+    guides = [CodeBlockParser("python", in_folder(PythonEvaluator())), CodeBlockParser("sh", in_folder(run_commands))]
     root = str(Path(__file__).parents[1])
     return SybilCollection(
         [

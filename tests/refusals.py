@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -59,3 +60,15 @@ def refused_unchanged(kind: type[Exception], learner: rd.Learner, action: Any, *
 
 def played(learner: rd.Learner, X: Any, y: Any, **named: Any) -> rd.Trace:
     return rd.play(learner, rd.Stream(X, y), **named)
+
+
+def alter(state: Any, *path: Any, value: Any) -> Any:
+    """A copy of a state with another value at this path, or without it if the value is None."""
+    copied = inner = deepcopy(state)
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return copied

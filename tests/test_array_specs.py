@@ -99,11 +99,7 @@ def test_other_keys_are_left_to_the_caller():
 
 
 def test_packed_rows_are_checked_all_at_once():
-    specs = (
-        ArraySpec("theta", (2, "dim")),
-        ArraySpec("shares", (2,), kind="share"),
-        ArraySpec("rounds", kind="count"),
-    )
+    specs = (ArraySpec("theta", (2, "dim")), ArraySpec("shares", (2,), kind="share"), ArraySpec("rounds", kind="count"))
     dims = {"dim": 2}
     assert packed_size(specs, dims) == 7
     rows = np.tile([0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 3.0], (5, 1))

@@ -14,11 +14,18 @@ from benchmarks.scaling import growth
 from benchmarks.timing import Effort, best_of
 from rich.console import Console
 
-TINY = Effort(repetitions=1, cells=20_000, rows=10_000, calls=20, starts=1)
-ALONE = [section for section in SECTIONS.values() if section is not peer_rows]
+TINY = Effort(repetitions=1, cells=20_000, rows=10_000, calls=20, starts=0)
+APART = ("startup_rows", "streaming_rows", "serving_rows")
+"""Sections that measure processes of their own, some seconds each."""
+
+ALONE = [
+    pytest.param(section, marks=[pytest.mark.soak] * (section.__name__ in APART), id=section.__name__)
+    for section in SECTIONS.values()
+    if section is not peer_rows
+]
 
 
-@pytest.mark.parametrize("section", ALONE, ids=lambda section: section.__name__)
+@pytest.mark.parametrize("section", ALONE)
 def test_every_row_has_a_ratio(section, monkeypatch):
     # Each pass over a file is a process of its own: one kind of file and one model stand for all.
     monkeypatch.setattr(streaming, "READERS", {"parquet": streaming.READERS["parquet"]})

@@ -185,14 +185,7 @@ def test_order_of_the_parts_does_not_matter():
         np.testing.assert_allclose(turned.project(theta), domain.project(theta), rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        (Ball(1.0), Box(2.0, 3.0)),
-        (Simplex(), L1Ball(0.5)),
-    ],
-    ids=name_of,
-)
+@pytest.mark.parametrize("parts", [(Ball(1.0), Box(2.0, 3.0)), (Simplex(), L1Ball(0.5))], ids=name_of)
 def test_sets_that_do_not_meet_are_refused_in_one_sentence(parts):
     with pytest.raises(
         ParameterError,

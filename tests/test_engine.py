@@ -155,7 +155,16 @@ def test_any_number_of_jobs_gives_the_same_bits(tmp_path, expected, jobs):
     assert exported(tmp_path) == expected
 
 
-def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(tmp_path, expected, scheduler, workers):
+def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed_and_names_the_task_that_fails(
+    tmp_path, monkeypatch, expected, scheduler, workers
+):
+    check_failure(Store(tmp_path / "failing"), cluster=address(scheduler))
+    (tmp_path / "only_here.py").write_text("def compute(task):\n    return None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    with pytest.raises(TaskError, match=r"^toy \(seed 3\) failed: "):
+        run(TASKS[:1], Store(tmp_path / "not imported"), only_here.compute, cluster=address(scheduler))
     store, seen = Store(tmp_path / "out"), []
 
     def done(task, seconds):
@@ -175,16 +184,6 @@ def test_a_task_that_kills_every_worker_of_a_cluster_is_named(tmp_path, schedule
     with pytest.raises(TaskError, match=r"^toy \(seed 3\) failed: .*KilledWorker"):
         run(TASKS[:1], Store(tmp_path / "out"), end_the_worker, cluster=address(scheduler))
     assert [worker.wait(PATIENCE) for worker in workers] == [-signal.SIGKILL] * 2
-
-
-def test_a_cluster_names_the_task_that_fails_or_cannot_be_imported(tmp_path, monkeypatch, scheduler, workers):
-    check_failure(Store(tmp_path / "failing"), cluster=address(scheduler))
-    (tmp_path / "only_here.py").write_text("def compute(task):\n    return None\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    import only_here
-
-    with pytest.raises(TaskError, match=r"^toy \(seed 3\) failed: "):
-        run(TASKS[:1], Store(tmp_path / "out"), only_here.compute, cluster=address(scheduler))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -262,7 +261,9 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("jobs", "whole_group"), [(1, False), (2, False), (2, True)])
+@pytest.mark.parametrize(
+    ("jobs", "whole_group"), [(1, False), (2, True), pytest.param(2, False, marks=pytest.mark.soak)]
+)
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, expected, jobs, whole_group):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with started("-c", PROGRAM, str(tmp_path), str(jobs), **pipes) as process:

@@ -14,6 +14,8 @@ from tests.catalogue import name_of
 from tests.expert_games import LOSSES, PAPER, outliers
 from tests.games import sample
 
+PATTERNS = ["none", "random", "burst", "first"]
+
 
 def assert_as_every_expert(X: np.ndarray, y: np.ndarray, **settings: Any) -> None:
     expected = reference_experts.learn_with_experts(X, y, **settings)
@@ -24,10 +26,10 @@ def assert_as_every_expert(X: np.ndarray, y: np.ndarray, **settings: Any) -> Non
     assert np.abs(trace.actions - expected.actions).max() <= (1e-9 + 100.0 * chaos) * size
 
 
-@pytest.mark.parametrize("a_max", [2.0, 3.7, 8.0])
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("pattern", ["none", "random", "burst", "first"])
-@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+GAMES = sample(LOSSES, PATTERNS, [1e-3, 1.0, 1e3], [2.0, 3.7, 8.0], every=7)
+
+
+@pytest.mark.parametrize(("loss", "pattern", "epsilon", "a_max"), GAMES, ids=str)
 def test_the_lazy_grid_is_the_whole_grid(loss, pattern, epsilon, a_max):
     X, y = outliers(pattern, loss, 60, 3, seed=1)
     assert_as_every_expert(X, y, loss=loss, rounds=60, epsilon=epsilon, a_max=a_max, **PAPER)
@@ -61,9 +63,7 @@ def test_the_paper_s_own_grid(loss):
 
 
 @pytest.mark.parametrize(
-    "domain",
-    [domains.Ball(0.4), domains.Box(-0.2, 0.5), domains.L1Ball(0.6), domains.Box(0.0, 1.0)],
-    ids=name_of,
+    "domain", [domains.Ball(0.4), domains.Box(-0.2, 0.5), domains.L1Ball(0.6), domains.Box(0.0, 1.0)], ids=name_of
 )
 @pytest.mark.parametrize("loss", LOSSES[:2], ids=name_of)
 def test_experts_stay_in_the_base_domain(loss, domain):
@@ -118,9 +118,15 @@ def test_radii_that_no_float_holds():
 # --- the robust experts ---
 
 
-@pytest.mark.parametrize("constants", [PAPER, {"a": 10.0, "b": 10.0}, {"a": 0.1, "b": 1e-4}], ids=str)
-@pytest.mark.parametrize("pattern", ["none", "random", "burst", "first"])
-@pytest.mark.parametrize("loss", [*LOSSES, losses.EpsilonInsensitive(0.3, l2=0.1)], ids=name_of)
+ROBUST = sample(
+    [*LOSSES, losses.EpsilonInsensitive(0.3, l2=0.1)],
+    PATTERNS,
+    [PAPER, {"a": 10.0, "b": 10.0}, {"a": 0.1, "b": 1e-4}],
+    every=5,
+)
+
+
+@pytest.mark.parametrize(("loss", "pattern", "constants"), ROBUST, ids=str)
 def test_robust_experts_as_stated(loss, pattern, constants):
     X, y = outliers(pattern, loss, 150, 4, seed=12)
     X[5], y[0] = 0.0, 0.0 if not loss.margin else y[0]
@@ -189,7 +195,7 @@ def test_robust_experts_beat_the_best_of_the_grid(problem):
     """At most 1.25 times the best expert of the paper's grid, and never worse than LEARN at the paper's step."""
     from redescend.experiments import problems
 
-    game = problems.svm(4_000) if problem == "svm" else problems.ridge(20_000, dim=30)
+    game = problems.svm(4_000) if problem == "svm" else problems.ridge(8_000, dim=30)
     for stream in game.streams(seed=16).values():
         common = {"loss": game.loss, "a": game.a, "b": game.b}
 

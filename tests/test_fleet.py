@@ -121,8 +121,7 @@ def test_counts_of_indicators_are_at_most_the_records():
 def test_an_engine_that_would_move_too_far_stops_and_the_others_go_on():
     X, Y, _ = records(losses.Squared(), 1, 400, seed=7)
     fleet = Fleet(
-        DescentEngine(Shape(DIM, 1, losses.Squared()), WITH_MISSING, transforms.Identity(), steps.Constant(100.0)),
-        [],
+        DescentEngine(Shape(DIM, 1, losses.Squared()), WITH_MISSING, transforms.Identity(), steps.Constant(100.0)), []
     )
     fleet.grow(2)
     _, weights = fleet.learn(X, Y, np.array([0, 395, 400]), np.array([1, 0]))

@@ -26,7 +26,7 @@ MOST = layout.MOST_RECORDS
 
 
 @pytest.mark.parametrize(
-    ("dim", "count", "labels", "missing"), [(3, 200, False, True), (14, 110, False, False), (4, 120, True, False)]
+    ("dim", "count", "labels", "missing"), [(3, 200, False, True), (14, 80, False, False), (4, 100, True, False)]
 )
 def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missing):
     random = np.random.default_rng(dim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,10 @@ def assert_as_reference(X: np.ndarray, y: np.ndarray, start: Any = None, **chang
 # --- against the reference: every pair of words, then whole sentences ---
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=name_of)
-@pytest.mark.parametrize("loss", [loss for loss in LINEAR_LOSSES if loss.l2 != 1e-4], ids=name_of)
+TYPICAL_LOSSES = [loss for loss in LINEAR_LOSSES if loss.l2 != 1e-4]
+
+
+@pytest.mark.parametrize(("loss", "domain"), sample(TYPICAL_LOSSES, DOMAINS, every=5), ids=name_of)
 def test_every_loss_on_every_domain(loss, domain):
     X, y = reference.records_for(loss, 40, DIM, seed=1)
     assert_as_reference(X, y, loss=loss, gate=LEARN, step=steps.Constant(0.2), domain=domain)
@@ -70,9 +73,7 @@ def test_every_gate_with_every_step(gate, step):
     assert_as_reference(X, y, loss=losses.Squared(l2=0.1), gate=gate, step=step)
 
 
-@pytest.mark.parametrize(
-    ("gate", "loss"), sample(GATES, [loss for loss in LINEAR_LOSSES if loss.l2 != 1e-4], every=5), ids=name_of
-)
+@pytest.mark.parametrize(("gate", "loss"), sample(GATES, TYPICAL_LOSSES, every=5), ids=name_of)
 def test_every_gate_on_every_loss(gate, loss):
     X, y = reference.records_for(loss, 60, DIM, seed=3)
     assert_as_reference(X, y, loss=loss, gate=gate, domain=domains.Ball(0.7))
@@ -118,8 +119,10 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("domain", [domains.Ball(0.7), domains.Simplex()], ids=name_of)
-@pytest.mark.parametrize("name", RECIPES)
+ON_DOMAINS = list(zip(RECIPES, cycle([domains.Ball(0.7), domains.Simplex()]), strict=False))
+
+
+@pytest.mark.parametrize(("name", "domain"), ON_DOMAINS, ids=name_of)
 def test_recipes_are_what_they_say(name, domain):
     recipe, own, gate = RECIPES[name]
     X, y = reference.records(80, DIM, seed=6)
@@ -133,8 +136,10 @@ def test_recipes_are_what_they_say(name, domain):
     assert_close(trace.weights, expected.weights)
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=name_of)
-@pytest.mark.parametrize("gate", [gate for gate in GATES if not isinstance(gate, gates.Robust)] + [LEARN], ids=name_of)
+WITH_MEMORY = [gate for gate in GATES if not isinstance(gate, gates.Robust)]
+
+
+@pytest.mark.parametrize(("gate", "domain"), sample([*WITH_MEMORY, LEARN], DOMAINS, every=5), ids=name_of)
 def test_custom_loss_plays_like_the_compiled_one(gate, domain):
     custom = losses.Custom(lambda theta, x, y: (y - x @ theta) ** 2, lambda theta, x, y: -2 * (y - x @ theta) * x)
     X, y = reference.records(60, DIM, seed=7)

@@ -13,23 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from redescend.losses import (
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    LinearLoss,
-    Pinball,
-    Squared,
-)
+from redescend.losses import Absolute, EpsilonInsensitive, Hinge, LinearLoss, Pinball, Squared
 from redescend.numeric import LARGEST
-from tests.catalogue import (
-    DIM,
-    LINEAR_LOSSES,
-    LOSSES,
-    STATED,
-    name_of,
-    record,
-)
+from tests.catalogue import DIM, LINEAR_LOSSES, LOSSES, STATED, name_of, record
 
 EPS = float(np.finfo(float).eps)
 VECTORS = st.lists(st.floats(-10, 10), min_size=DIM, max_size=DIM).map(np.array)

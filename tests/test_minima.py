@@ -14,14 +14,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from redescend.domains import Ball, Box, Intersection, Reals, Simplex
 from redescend.errors import DataError
-from redescend.losses import (
-    Custom,
-    Hinge,
-    Logistic,
-    Loss,
-    Pinball,
-    Squared,
-)
+from redescend.losses import Custom, Hinge, Logistic, Loss, Pinball, Squared
 from redescend.numeric import LARGEST
 from tests.catalogue import (
     DIM,

@@ -14,16 +14,7 @@ import pytest
 
 from redescend import domains, gates, losses, steps, transforms
 from redescend.errors import ParameterError, RedescendError
-from redescend.parameters import (
-    AT_LEAST_ONE,
-    COUNT,
-    NONNEGATIVE,
-    POSITIVE,
-    SCALE,
-    Component,
-    Interval,
-    check_instance,
-)
+from redescend.parameters import AT_LEAST_ONE, COUNT, NONNEGATIVE, POSITIVE, SCALE, Component, Interval, check_instance
 from tests.catalogue import BASES, CATALOGUE, LINEAR_LOSSES, name_of, public_classes
 
 COMPONENTS = {kind: module for module in CATALOGUE for kind in public_classes(module) if kind is not losses.Custom}
@@ -33,18 +24,7 @@ BAD_FOR_ALL = [math.nan, "1.0", "", None, True, np.True_, 1j, [1.0], (), np.arra
 # fields without a range: what each of them must refuse
 BAD_OTHERS: dict[tuple[type, str], list[Any]] = {
     (domains.Box, "low"): [math.nan, "a", "0.0", None, False, [[1.0]], [0.0, math.nan], [1.0, "b"], 9.0, math.inf, 1j],
-    (domains.Box, "high"): [
-        math.nan,
-        "a",
-        "1.0",
-        None,
-        True,
-        [[1.0]],
-        [9.0, -9.0, 9.0],
-        -9.0,
-        -math.inf,
-        1j,
-    ],
+    (domains.Box, "high"): [math.nan, "a", "1.0", None, True, [[1.0]], [9.0, -9.0, 9.0], -9.0, -math.inf, 1j],
     (domains.Intersection, "parts"): [1.0, None, "ball", domains.Ball, domains.Intersection(domains.Ball(1.0))],
     (steps.Normalised, "step"): [0.1, None, "step", steps.Constant],
     (gates.Robust, "transform"): [1.0, None, "Huber", transforms.Huber, losses.Squared()],

@@ -11,15 +11,7 @@ import pytest
 from redescend.experiments.pictures import PICTURES, canvas, grids, paper_runs
 from redescend.experiments.problems import ridge, svm
 from redescend.experiments.results import SCHEMA, Results, angle_between, join_blocks
-from tests.picture_results import (
-    COUNTS,
-    LEARNERS,
-    ROUNDS,
-    boundary_blocks,
-    every_block,
-    regret_blocks,
-    sweep_blocks,
-)
+from tests.picture_results import COUNTS, LEARNERS, ROUNDS, boundary_blocks, every_block, regret_blocks, sweep_blocks
 
 REAL_PIXELS = canvas.PIXELS_PER_INCH
 

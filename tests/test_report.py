@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
-import subprocess
 import zlib
 from pathlib import Path
 
@@ -17,7 +15,7 @@ import scipy.stats
 from redescend.experiments import claims, report
 from redescend.experiments.pictures import Picture
 from redescend.experiments.results import COUNTS, Results, join_blocks
-from tests.pages import Page
+from tests.pages import Page, open_in_browser
 
 HOSTILE = '<script>alert("x")</script>&'
 COLOURS = {
@@ -222,18 +220,12 @@ def test_noise_is_not_a_lead():
 
 
 def browse(page: Path, folder: Path):
-    """The page as headless Chromium draws it, and what it logs to its console."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.fail("This test opens the report in Chromium; install it with: apt-get install chromium")
+    """The colours of the page as Chromium draws it, and what it logs."""
     shot = folder / "shot.png"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
-    options += ["--no-first-run", "--disable-dev-shm-usage", "--enable-logging=stderr", "--window-size=1200,6000"]
-    command = [chromium, *options, f"--user-data-dir={folder / 'profile'}", f"--screenshot={shot}", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    _, logged = open_in_browser(page, folder, "--hide-scrollbars", "--window-size=1200,6000", f"--screenshot={shot}")
     drawn = (matplotlib.image.imread(shot)[..., :3] * 255).round().astype(int) @ [1 << 16, 1 << 8, 1]
     shown = {name for name, (red, green, blue) in COLOURS.items() if (drawn == (red << 16) + (green << 8) + blue).any()}
-    return shown, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return shown, logged
 
 
 def test_a_browser_shows_every_picture_and_logs_nothing(tmp_path):
@@ -241,6 +233,7 @@ def test_a_browser_shows_every_picture_and_logs_nothing(tmp_path):
     assert browse(path, tmp_path) == (set(COLOURS), [])
 
 
+@pytest.mark.soak
 def test_the_browser_would_have_noticed(tmp_path):
     path, text = written(tmp_path)
     first = text.index("data:image/png;base64,") + len("data:image/png;base64,")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pytest
 from redescend.errors import DataError
 from redescend.river import RedescendingClassifier, RedescendingRegressor, dict_model
 from tests import river_streams as streams
-from tests.refusals import refusal
+from tests.refusals import alter, refusal
 
 
 @pytest.mark.parametrize("name", streams.MODELS)
@@ -58,19 +59,7 @@ def test_an_altered_state_is_refused_and_leaves_no_trace(name):
     for x, y in streams.stream(30, seed=1, labels=streams.labelled(model)):
         model.learn_one(x, y)
     before = model.state()
-
-    def altered(*path, value):
-        """The state with the value at this path, or without it."""
-        state = copy.deepcopy(before)
-        inner = state
-        for key in path[:-1]:
-            inner = inner[key]
-        if value is None:
-            del inner[path[-1]]
-        else:
-            inner[path[-1]] = value
-        return state
-
+    altered = partial(alter, before)
     ahead = ("model",) if "model" in before else ()
     bad = [
         None,

@@ -115,7 +115,7 @@ def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatc
 @pytest.mark.parametrize("dim", [1, 8])
 @every_loss
 def test_games_of_other_widths(loss, dim, order):
-    X, y = records(loss, "outliers", 250, dim, seed=2)
+    X, y = records(loss, "outliers", 150, dim, seed=2)
     expected = reference_selftuning.play(X, y, loss=loss, order=order)
     trace = played(rd.SelfTuning(dim, loss=loss, order=order), X, y, keep_actions=True)
     assert apart(expected, trace)[-1] <= 1e-7

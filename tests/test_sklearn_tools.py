@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 import redescend as rd
 from redescend.errors import DataError, ParameterError
 from redescend.sklearn import MedianScaler, RedescendingClassifier, RedescendingRegressor
+from tests.refusals import alter
 from tests.sklearn_records import HUBER, REGRESSORS, labels, nonzeros, regression, same
 
 
@@ -106,16 +107,9 @@ def test_states_that_do_not_fit_are_refused() -> None:
         (scaler, ["center"], [np.inf] * 4, "a center that is"),
     ]
     for one, path, value, says in bad:
-        before, state = one.state(), one.state()
-        inner = state
-        for key in path[:-1]:
-            inner = inner[key]
-        if value is None:
-            del inner[path[-1]]
-        else:
-            inner[path[-1]] = value
+        before = one.state()
         with pytest.raises(DataError, match=says):
-            one.restore(state)
+            one.restore(alter(before, *path, value=value))
         assert pickle.dumps(one.state()) == pickle.dumps(before)
         with pytest.raises(DataError, match="must be a dict"):
             one.restore({"engine": 1})

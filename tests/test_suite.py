@@ -322,6 +322,7 @@ def test_one_line_adds_a_learner_without_a_step(monkeypatch, tmp_path):
     monkeypatch.setitem(
         design.UNTUNED, name, lambda game: OGD(game.stream.dim, loss=game.rules.loss, step=steps.AdaptiveNorm())
     )
+    monkeypatch.setattr(design, "SETTINGS_PER_TASK", 1)
     settings = {"first": len(design.choose_settings(0, quick=True)) // 2, "quick": 1, "rounds": 100, "seed": 0}
     results = Results(join_blocks(design.SUITE.compute(**settings)))
     assert name in ratios.read_ratios(results).learners

@@ -61,8 +61,7 @@ def test_a_quiet_run_without_a_model_leaves_nothing_and_says_nothing(records):
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "said"),
-    [("quarantine", 3, "3 records rejected"), ("skip", 3, "skipped"), ("fail", 4, "Row 7 of")],
+    ("how", "code", "said"), [("quarantine", 3, "3 records rejected"), ("skip", 3, "skipped"), ("fail", 4, "Row 7 of")]
 )
 def test_what_cannot_be_used_is_set_aside_counted_or_the_end(in_a_folder, how, code, said):
     prices(in_a_folder / "prices.csv", bad=BAD)

@@ -32,8 +32,8 @@ def said_by(*arguments: Any) -> Any:
     return done
 
 
-@pytest.mark.parametrize(("damage", "on_bad"), list(zip(DAMAGES, cycle(CODES))))
-def test_one_file_of_each_damage_ends_with_a_code_and_in_words(in_a_folder, damage, on_bad):
+@pytest.mark.parametrize(("damage", "on_bad"), list(zip(DAMAGES[::2], cycle(CODES))))
+def test_one_file_of_every_second_damage_ends_with_a_code_and_in_words(in_a_folder, damage, on_bad):
     check_commands(in_a_folder, damage, list(zip(cases(damage, 1), [on_bad], strict=True)))
 
 

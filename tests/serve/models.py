@@ -4,14 +4,16 @@ import json
 
 import numpy as np
 
+from redescend.errors import DivergenceError
 from redescend.serve.folder import ModelFolder, open_model
 from redescend.serve.journal import Fsync
 from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
-from redescend.streaming import fit_stream
+from redescend.streaming import StreamModel, fit_stream
 from tests.serve.servers import make_request
 
 LIMITS = Limits()
+POISON = b'{"area": 1, "age": 1, "town": "poison", "price": 1}'
 
 
 def to_lines(records):
@@ -43,3 +45,16 @@ def fit(model, **settings):
     fitted, run = fit_stream(str(model.journal.folder), "price", **settings)
     run.run()
     return dump_model(fitted)
+
+
+def diverge_at_poison(monkeypatch):
+    """Let no model learn from a batch with the record `POISON`: it is noticed when the batch has been learned from."""
+    real = StreamModel.learn
+
+    def learn(self, batch):
+        learned = real(self, batch)
+        if "poison" in batch.table.column("town").to_pylist():
+            raise DivergenceError("the update overflowed")
+        return learned
+
+    monkeypatch.setattr(StreamModel, "learn", learn)

@@ -113,10 +113,6 @@ def play(
     return journal, model
 
 
-def test_killed_twice(tmp_path):
-    play(tmp_path, clients=4, count=80, kills=2, seed=0)
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(5))
 def test_killed_a_hundred_times_by_64_clients(tmp_path, seed, record_property):

@@ -14,9 +14,9 @@ from redescend.serve.folder import ModelFolder, begin_snapshot
 from redescend.serve.replies import Conflict
 from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits
-from redescend.streaming import StreamModel, fit_stream
+from redescend.streaming import fit_stream
 from redescend.streaming.encoding.schema import Schema
-from tests.serve.models import LIMITS, fit, make_model, reopen, send, to_lines
+from tests.serve.models import LIMITS, POISON, diverge_at_poison, fit, make_model, reopen, send, to_lines
 from tests.serve.servers import make_records, make_request
 
 
@@ -226,19 +226,11 @@ def test_a_commit_that_fails_changes_nothing(tmp_path, monkeypatch):
 def test_a_request_that_diverges_fails_alone(tmp_path, monkeypatch):
     model = make_model(tmp_path)
     send(model, make_records(100))
-    poison, real = b'{"area": 1, "age": 1, "town": "poison", "price": 1}', StreamModel.learn
-
-    def learn(self, batch):
-        learned = real(self, batch)
-        if "poison" in batch.table.column("town").to_pylist():
-            raise DivergenceError("the update overflowed")
-        return learned
-
-    monkeypatch.setattr(StreamModel, "learn", learn)
+    diverge_at_poison(monkeypatch)
     good = to_lines(make_records(20, 1))
-    answers = model.commit([make_request(good[:10]), make_request([poison]), make_request(good[10:])])
+    answers = model.commit([make_request(good[:10]), make_request([POISON]), make_request(good[10:])])
     assert [type(answer).__name__ for answer in answers] == ["Answer", "DivergenceError", "Answer"]
-    (answer,) = model.commit([make_request([good[0], poison], "key")])
+    (answer,) = model.commit([make_request([good[0], POISON], "key")])
     assert isinstance(answer, DivergenceError)
     again = reopen(model)
     assert again.dump() == model.dump()

@@ -213,10 +213,10 @@ def test_saving_changes_no_prediction(tmp_path):
             served.append((answers, client.download("price")))
             assert server.stop() == 0
         saved = sum("Snapshot" in line for line in server.lines)
-        assert saved >= 11 if name == "often" else saved == 1
-        # Nor does opening it again.
-        with ServerProcess(tmp_path / name) as server, server.client() as client:
-            assert client.predict("price", asked)["prediction"] == answers[-1]
+        assert saved >= 3 if name == "often" else saved == 1  # none is begun while another is written
+    # Nor does opening it again.
+    with ServerProcess(tmp_path / name) as server, server.client() as client:
+        assert client.predict("price", asked)["prediction"] == answers[-1]
     assert served[0] == served[1]
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_makes_no_model_is_named(tmp_path, name, content, sentence):
 
 def test_more_connections_than_workers(tmp_path):
     """A daemon of Vowpal Wabbit corrupts a model with more connections than workers (vowpal_wabbit#628)."""
-    records, connections = make_records(480, seed=9), 24
+    records, connections = make_records(240, seed=9), 24
     settings = write_settings(tmp_path, first=20)
     with ServerProcess(tmp_path / "data", settings, "--keep-journal") as server:
         with server.client() as client:
@@ -255,9 +255,9 @@ def test_more_connections_than_workers(tmp_path):
             return len(own)
 
         with ThreadPoolExecutor(connections) as pool:
-            assert sum(pool.map(use, range(connections))) == 460
+            assert sum(pool.map(use, range(connections))) == 220
         with server.client() as client:
-            assert client.summary("price")["records"] == 480
+            assert client.summary("price")["records"] == 240
             model = client.download("price")
         assert server.stop() == 0
     assert fit(tmp_path / "data" / "models" / "price" / "journal", tmp_path / "fitted.safetensors") == model

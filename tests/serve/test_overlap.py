@@ -7,13 +7,11 @@ from copy import deepcopy
 
 import pytest
 
-from redescend.errors import DivergenceError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
 from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
-from redescend.streaming import StreamModel
-from tests.serve.models import fit, make_model, reopen, send, to_lines
+from tests.serve.models import POISON, diverge_at_poison, fit, make_model, reopen, send, to_lines
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
 from tests.serve.test_kills import play
 
@@ -98,19 +96,10 @@ def test_after_a_full_disk_later_commits_fail_until_all_are_finished(model, monk
 
 
 def test_what_a_model_cannot_learn_from_does_not_harm_the_commit_before(model, monkeypatch):
-    real = StreamModel.learn
-
-    def learn(self, batch):
-        learned = real(self, batch)
-        if "poison" in batch.table.column("town").to_pylist():
-            raise DivergenceError("the update overflowed")
-        return learned
-
-    monkeypatch.setattr(StreamModel, "learn", learn)
+    diverge_at_poison(monkeypatch)
     (first,) = make_groups(1)
-    poison = [*to_lines(make_records(300, 2)), b'{"area": 1, "age": 1, "town": "poison", "price": 1}']
     assert model.begin(first) is not None
-    assert model.begin([make_request(poison)]) is None
+    assert model.begin([make_request([*to_lines(make_records(300, 2)), POISON])]) is None
     assert [answer.records for answer in model.finish()] == [200, 200]
     monkeypatch.undo()
     assert model.dump() == reopen(model).dump() == fit(model)
@@ -174,7 +163,7 @@ def test_many_clients_with_long_requests(tmp_path):
 
 
 def test_killed_while_commits_overlap(tmp_path):
-    play(tmp_path, clients=6, count=2000, kills=4, seed=3, sizes=[1, 200, 400], every=5000)
+    play(tmp_path, clients=6, count=800, kills=2, seed=3, sizes=[1, 3, 200, 400], every=5000)
 
 
 @pytest.mark.parametrize("settings", [{}, {"lags": [1, 2]}, {"target": "town"}], ids=["numbers", "lags", "labels"])

@@ -51,7 +51,7 @@ def read(path, most=MEMORY):
 
 
 def test_a_text_that_is_repeated_in_every_row(tmp_path):
-    path, rows = tmp_path / "bomb.parquet", 60_000
+    path, rows = tmp_path / "bomb.parquet", 20_000
     text = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["a" * 90_000]))
     table = pa.table({"x": pa.array(range(rows), pa.float64()), "t": text})
     pq.write_table(table.cast(pa.schema([("x", pa.float64()), ("t", text.type)])), path, compression="zstd")

@@ -11,12 +11,7 @@ import pyarrow as pa
 from redescend.sources import Batch, Kind, Position
 from redescend.streaming.encoding.schema import Schema
 
-TYPES = {
-    Kind.NUMBER: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.DATE: pa.timestamp("us"),
-    Kind.TEXT: pa.string(),
-}
+TYPES = {Kind.NUMBER: pa.float64(), Kind.BOOLEAN: pa.bool_(), Kind.DATE: pa.timestamp("us"), Kind.TEXT: pa.string()}
 KINDS = {bool: Kind.BOOLEAN, float: Kind.NUMBER, int: Kind.NUMBER, str: Kind.TEXT, datetime.datetime: Kind.DATE}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize(("kills", "stride"), [(6, 6), pytest.param(1000, 1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "stride"), [(4, 13), pytest.param(1000, 1, marks=pytest.mark.soak)])
 def test_kills_at_random_and_at_calls_that_touch_a_file(kills, stride, record_property):
     # A process of its own: this one may have threads, and must not be forked.
     root = Path(__file__).parents[2]

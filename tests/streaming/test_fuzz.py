@@ -40,7 +40,7 @@ def judge_many(damage: str, count: int, deeply: int) -> Counter[str]:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_no_file_is_a_surprise(damage):
-    assert judge_many(damage, FILES // 24, deeply=10).total() == FILES // 24
+    assert judge_many(damage, FILES // 40, deeply=10).total() == FILES // 40
 
 
 @pytest.mark.soak
@@ -70,7 +70,7 @@ def test_numbers_that_are_not_finite_are_noticed(linear, monkeypatch):
         check_finite(model, run)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_is_not_quarantined_is_skipped_or_ends_the_run_and_nothing_else_changes(damage, count):
     for case in cases(damage, count):

@@ -141,7 +141,7 @@ def test_a_cluster_learns_the_same_and_says_when_it_lost_models(expected, tmp_pa
     monkeypatch.setattr(shards, "MAX_CHAIN", 2)
     options = {"host": "127.0.0.1", "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
     with LocalCluster(2, threads_per_worker=1, processes=True, **options) as cluster:
-        address, kept = cluster.scheduler_address, {"checkpoint": tmp_path / "run", "every": 900}
+        address, kept = cluster.scheduler_address, {"checkpoint": tmp_path / "run", "every": 1500}
         with fit_stream(stream(), "price", by="shop", ignore=["size", "dear"], cluster=address)[1] as rounds:
             next(rounds.batches())
         np.testing.assert_equal(rounds.model["shop 3"].state(), expected[0]["shop 3"].state())

@@ -44,7 +44,7 @@ def write_columns(form: str) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(700, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [20, pytest.param(700, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
 def test_mutated_columns(form, count, record_property):
     """Every row that the file declares is learned from or counted as lost, or the file is refused in a sentence."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import re
-import shutil
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -23,7 +21,7 @@ from redescend.streaming import fit_stream
 from redescend.streaming.report import page as report
 from redescend.streaming.report.charts import Chart, Scale, fit_scale
 from redescend.streaming.summary import Summary
-from tests.pages import Page
+from tests.pages import Page, open_in_browser
 
 HOSTILE = "<script>alert('x')</script>&\""
 
@@ -274,15 +272,9 @@ def test_without_jinja_the_extra_is_named(monkeypatch):
 
 def test_a_browser_has_nothing_to_say_against_it(tmp_path):
     written(tmp_path, numbers(), "price")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.fail("This test opens the report in Chromium; install it with: apt-get install chromium")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    options += ["--disable-dev-shm-usage", "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
-    command = [chromium, *options, "--dump-dom", (tmp_path / "report.html").as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.count("<svg") == 7
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    drawn, logged = open_in_browser(tmp_path / "report.html", tmp_path, "--dump-dom")
+    assert drawn.count("<svg") == 7
+    assert logged == []
 
 
 def test_hostile_texts_of_a_chart_stay_text():

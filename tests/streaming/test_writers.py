@@ -20,13 +20,7 @@ from redescend.streaming import fit_stream
 from redescend.streaming.config import Outputs
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.io.log import HEAD, AppendLog, read_blocks
-from redescend.streaming.io.writers import (
-    GROUP,
-    RejectedBuffer,
-    RunWriters,
-    format_rejected,
-    parse_rejected,
-)
+from redescend.streaming.io.writers import GROUP, RejectedBuffer, RunWriters, format_rejected, parse_rejected
 from redescend.streaming.rounds import Rounds
 
 NUMBERS = Schema("y", Kind.NUMBER, "regression", [], [])
@@ -176,10 +170,7 @@ def test_an_interrupt_while_the_folder_of_the_ledgers_is_made_leaves_none(tmp_pa
 def test_an_empty_quarantine_is_not_written_unless_it_is_to_be_kept(tmp_path):
     target = tmp_path / "bad.jsonl"
     target.write_text("of another run")
-    for bad, expected in (
-        ([], b"of another run"),
-        ([Bad(1, "f", "r", b"x")], format_rejected(Bad(1, "f", "r", b"x"))),
-    ):
+    for bad, expected in (([], b"of another run"), ([Bad(1, "f", "r", b"x")], format_rejected(Bad(1, "f", "r", b"x")))):
         with closing(RunWriters(Outputs(quarantine=target, keep_empty_quarantine=False))) as writers:
             writers.write(some_rounds(0, 1), bad)
             writers.write_final_files(NUMBERS)

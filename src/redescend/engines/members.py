@@ -25,10 +25,7 @@ from redescend.state import ArraySpec, Stateful, check_keys, read_arrays, requir
 MOST_NUMBERS = 1 << 15
 """Numbers that are stored, with a hash for each record: those of 32,768 records if each has one."""
 
-SPECS = (
-    ArraySpec("hashes", ("records",), dtype=np.uint64),
-    ArraySpec("values", ("width", "records")),
-)
+SPECS = (ArraySpec("hashes", ("records",), dtype=np.uint64), ArraySpec("values", ("width", "records")))
 
 
 class HeldOut(Stateful):

@@ -157,10 +157,7 @@ def _date_notation(name: str, order: Iterable[str], separator: str, distinctive:
 
 
 def _number_notations(unit: str = "") -> tuple[Notation, ...]:
-    return (
-        _number_notation("1,234.5", "[, '’]", r"\.", unit),
-        _number_notation("1.234,5", "[. '’]", ",", unit),
-    )
+    return (_number_notation("1,234.5", "[, '’]", r"\.", unit), _number_notation("1.234,5", "[. '’]", ",", unit))
 
 
 NUMBER_FORMS = _number_notations()

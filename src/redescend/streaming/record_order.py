@@ -28,14 +28,7 @@ ALIKE, MOST_COLUMNS = 0.5, 3
 """Neighbours in a table that is ordered by a column differ at most by this share of what they would in random order;
 and the number of such columns that are tried."""
 
-CALENDAR = (
-    ("year", "yr"),
-    ("month", "mon"),
-    ("day", "mday"),
-    ("hour", "hr"),
-    ("minute", "min"),
-    ("second", "sec"),
-)
+CALENDAR = (("year", "yr"), ("month", "mon"), ("day", "mday"), ("hour", "hr"), ("minute", "min"), ("second", "sec"))
 """Names of columns of numbers that are a time together, the coarsest first."""
 
 TIMES = ("date", "time", "datetime", "timestamp", "epoch")

@@ -71,10 +71,7 @@ SPECS = (
     ArraySpec(
         "scalar",
         (MIXTURE_SCALARS, "outputs"),
-        parts={
-            COUNT: ArraySpec("scalar (count)", kind="count"),
-            RATE: ArraySpec("scalar (rate)", low=0.0, high=0.5),
-        },
+        parts={COUNT: ArraySpec("scalar (count)", kind="count"), RATE: ArraySpec("scalar (rate)", low=0.0, high=0.5)},
     ),
 )
 
