@@ -7,10 +7,23 @@ from math import exp, log
 import numpy as np
 
 from redescend.kernels.compiler import part, shared
-
-from redescend.kernels.forest.layout import (  # isort: skip
-    BINS, BUILT, DRAWS, FORESTS, HAVE, HIGH, LEAVES, LOW, MEDIAN, NODES, RATE, TREE, TREES, State, Work,
-)  # fmt: skip
+from redescend.kernels.forest.layout import (
+    BINS,
+    BUILT,
+    DRAWS,
+    FORESTS,
+    HAVE,
+    HIGH,
+    LEAVES,
+    LOW,
+    MEDIAN,
+    NODES,
+    RATE,
+    TREE,
+    TREES,
+    State,
+    Work,
+)
 from redescend.numeric import Array, splitmix64
 
 SHRINKAGE = 0.2

@@ -11,11 +11,32 @@ import numpy as np
 
 from redescend.kernels.compiler import kernel, part, shared
 from redescend.kernels.forest.growing import CUT, HALF, SHRINKAGE, TINY, grow, is_right, sigmoid
-
-from redescend.kernels.forest.layout import (  # isort: skip
-    BEGIN, BINS, BUILT, CREDIT, DEPTH, DUE, FORESTS, HAVE, HIGH, LEAST_SPLIT, LOW, MEDIAN, NEXT, NODES, ON_REST,
-    ON_TARGET, ORDERED, RATE, SEEN, START, STREAK, TREES, State, Work,
-)  # fmt: skip
+from redescend.kernels.forest.layout import (
+    BEGIN,
+    BINS,
+    BUILT,
+    CREDIT,
+    DEPTH,
+    DUE,
+    FORESTS,
+    HAVE,
+    HIGH,
+    LEAST_SPLIT,
+    LOW,
+    MEDIAN,
+    NEXT,
+    NODES,
+    ON_REST,
+    ON_TARGET,
+    ORDERED,
+    RATE,
+    SEEN,
+    START,
+    STREAK,
+    TREES,
+    State,
+    Work,
+)
 from redescend.kernels.selftuning.layout import widen_range
 from redescend.kernels.views import view
 from redescend.numeric import Array
