@@ -262,16 +262,17 @@ class Reference(Start):
         self.V[active] = self.W[active] / self.W.sum()
         share = 1 / (1000 + self.seen)
         least = share / active.sum()
-        self.W = np.where(active, (1 - share) * self.V + least, 0.0)
+        own = np.full(MEMBERS, least)
         if not self.labels:
-            self.W[ORIGIN] -= 0.9 * least
+            own[[TRACKER, FAST_TRACKER, ORIGIN]] *= 0.1
+        self.W = np.where(active, (1 - share) * self.V + own, 0.0)
         self.lead = 0
         for i in range(MEMBERS):
             if self.W[i] > self.W[self.lead] * (1 + 1e-9):
                 self.lead = i
         may = self.may_copy()
         for i in range(SLOW, ORIGIN):
-            if may and i != self.lead and 0 < self.W[i] < 2 * least:
+            if may and i != self.lead and 0 < self.W[i] < 2 * own[i]:
                 self.copy(self.lead, i)
                 self.credit = 0
         if self.seen >= self.due:

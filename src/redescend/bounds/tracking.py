@@ -1,8 +1,8 @@
 r"""A bound of the self-tuning learner, in the log-losses of its members; and a ledger that checks it on a game.
 
-Member i of the n active ones gives the record of round t the likelihood L_t(i), to the power 1/leverage. The weights
-w_t predict it with Z_t = Σ w_t(i)·L_t(i), Bayes' rule makes w_t(i)·L_t(i)/Z_t of them, and the members share α_t =
-1/(1000 + t) of the sum. The proof is in docs/selftuning.md.
+Member i of the n active ones gives the record of round t the likelihood L_t(i), to the power min(1, w/leverage). The
+weights w_t predict it with Z_t = Σ w_t(i)·L_t(i), Bayes' rule makes w_t(i)·L_t(i)/Z_t of them, and the members share
+α_t = 1/(1000 + t) of the sum. The proof is in docs/selftuning.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.game import Stream
 from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.members import ORIGIN_SHARE
+from redescend.kernels.selftuning.members import SMALL_SHARE
 from redescend.kernels.selftuning.noise import PATIENCE
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
@@ -35,7 +35,8 @@ def tracking(rounds: int, members: int, switches: int = 0, prior: float = 0.1) -
     members : int
         n, the number of active members.
     switches : int, default 0
-        S, how often the sequence changes its member. The factor 10 is needed only for switches to the origin.
+        S, how often the sequence changes its member. The factor 10 is needed only for switches to the origin or to a
+        tracker.
     prior : float, default 0.1
         The weight of the sequence's first member before its first round.
 
@@ -54,7 +55,7 @@ def tracking(rounds: int, members: int, switches: int = 0, prior: float = 0.1) -
     switches = check("tracking", "switches", switches, Interval(0, max(rounds - 1, 0), whole=True))
     prior = check("tracking", "prior", prior, Interval(0, 1, "right"))
     horizon = PATIENCE - 1.0 + rounds
-    return -log(prior) + switches * log(members * horizon / ORIGIN_SHARE) + log(horizon / PATIENCE)
+    return -log(prior) + switches * log(members * horizon / SMALL_SHARE) + log(horizon / PATIENCE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ class Ledger:
     age: Array
     begins: Array
     replaced: Array
-    origin_share: float = ORIGIN_SHARE
+    origin_share: float = SMALL_SHARE
 
     @property
     def margin(self) -> float:
@@ -179,5 +180,5 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
         age=np.array([page[3] for page in pages]),
         begins=np.array([page[4] for page in pages], dtype=bool),
         replaced=np.array([page[5] for page in pages], dtype=bool),
-        origin_share=1.0 if learner.loss.margin else ORIGIN_SHARE,
+        origin_share=1.0 if learner.loss.margin else SMALL_SHARE,
     )

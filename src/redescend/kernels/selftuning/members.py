@@ -56,8 +56,9 @@ FORGETTING = np.array([0.01, 0.1])
 MODE_TIGHT = 0.5
 """The gate of the mode is one half at a residual of sqrt(MODE_TIGHT) of its own scale."""
 
-ORIGIN_SHARE = 0.1
-"""The origin gets this part of the share of another member, in regression."""
+SMALL_SHARE = 0.1
+"""The origin and the trackers get this part of the share of another member, in regression. A tracker is little worse
+than the posterior where nothing drifts, and would lead by chance too often."""
 
 LOST, OUT_SHARE, WIDER = 8, 0.01, 2.0
 """The posterior restarts at the leader after LOST rounds out of favour, and then learns as many records again. It is
@@ -147,6 +148,13 @@ def first_weight(loss: Loss, i: int) -> float:
 
 
 @part
+def part_of_share(loss: Loss, i: int) -> float:
+    """The part of the share of a round that a member gets."""
+    small = i in (ORIGIN, TRACKER, FAST_TRACKER)
+    return SMALL_SHARE if small and loss.family != LABELS else 1.0
+
+
+@part
 def share_weights(total: float, config: Config, state: State) -> float:
     """Normalise, give every active member its share, and find the leader; returns the share of each."""
     weight, played, active, lead = state.weight, state.played, 0, 0
@@ -156,10 +164,7 @@ def share_weights(total: float, config: Config, state: State) -> float:
     for i in range(MEMBERS):
         if weight[i] > 0.0:
             played[i] = weight[i] / total
-            own = share / active
-            if i == ORIGIN:
-                own *= 1.0 if config.loss.family == LABELS else ORIGIN_SHARE
-            weight[i] = (1.0 - share) * played[i] + own
+            weight[i] = (1.0 - share) * played[i] + share / active * part_of_share(config.loss, i)
             if weight[i] > weight[lead] * (1.0 + 1e-9):
                 lead = i
     state.scalar[LEAD] = lead
@@ -182,7 +187,7 @@ def renew_members(floor: float, config: Config, state: State, work: Work) -> Non
     lead = int(scalar[LEAD])
     if may_copy(config.covariance, scalar):
         for i in range(SLOW, MODE + 1):
-            if i != lead and 0.0 < weight[i] < 2.0 * floor:
+            if i != lead and 0.0 < weight[i] < 2.0 * floor * part_of_share(config.loss, i):
                 copy_member(lead, i, state, work)
                 scalar[CREDIT] = 0.0
     if scalar[SEEN] >= scalar[DUE]:
