@@ -7,13 +7,13 @@ import numpy as np
 from redescend.kernels.forest.layout import FIRST_RATE
 from redescend.kernels.forest.mixture import (
     CLEAR,
-    COARSE,
     EVIDENCE,
     FAR,
     GAIN,
     LEAST_RATIO,
     LIGHT,
     MEMORY,
+    OFTEN,
     PATIENCE,
     PRIOR,
     REACTION,
@@ -29,7 +29,7 @@ class SlowMixture:
     def __init__(self, labels: bool) -> None:
         self.labels, self.count, self.rate = labels, 0, FIRST_RATE
         self.logs, self.played, self.scales = np.log(PRIOR), np.array(PRIOR), np.full(len(PRIOR), np.nan)
-        self.costs, self.distances = np.zeros(len(PRIOR)), np.zeros(len(PRIOR))
+        self.costs, self.distances, self.nearer = np.zeros((3, len(PRIOR)))
         self.member_losses: list[Array] = []
         self.losses: list[float] = []
 
@@ -62,6 +62,7 @@ class SlowMixture:
         far = np.minimum(sizes, sizes[0]) > FAR * unit  # such a target does not tell which one is better
         self.costs += gain * (np.where(far, 0.0, np.clip(sizes - sizes[0], -apart, apart)) - self.costs)
         self.distances += gain * (apart - self.distances)
+        self.nearer += gain * ((sizes < sizes[0]) - self.nearer)
 
     def learn(self, members: Array, y: float) -> None:
         self.follow(members, y)
@@ -70,7 +71,7 @@ class SlowMixture:
         posterior = np.exp(self.logs + told - total)
         linear = np.arange(len(posterior)) == 0
         doubt = max(EVIDENCE / np.sqrt(self.count + 1.0) - EVIDENCE * np.sqrt(MEMORY), 0.0)
-        best = self.scales <= COARSE * self.scales[0]
+        best = self.nearer >= OFTEN
         tried, clear = ((self.distances > 0.0) & (self.costs <= -e * doubt * self.distances) for e in (1.0, CLEAR))
         least = np.where(clear & best, self.costs, 0.0).min()
         usable = (linear | tried) & (self.costs <= GAIN * least)

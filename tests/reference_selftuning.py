@@ -282,7 +282,8 @@ class Reference(Start):
                 self.W[SNAPSHOT] = least
         lost = self.W[0] < 2 * least and self.scale[0] > 2 * self.scale[self.lead]
         near = self.W[[POSTERIOR, TRACKER, FAST_TRACKER, MODE]].sum()
-        self.out = self.out + 1 if lost or near < max(2 * least, 0.01) else 0
+        lost = (lost or near < max(2 * least, 0.01)) and self.scale[0] > 1e-9 * self.size
+        self.out = self.out + 1 if lost else 0
 
     def may_copy(self) -> bool:
         return self.order == 2 or self.credit >= self.d
@@ -324,7 +325,8 @@ class Reference(Start):
             variance = self.prior_variance if self.labels else 2.67 * self.spread**2
         self.odds, self.since = 1.0, 0
         factor = variance / max(self.variance, 1e-100)
-        learning = factor <= (2 if self.order == 2 else 64) and self.out < LOST + 4 * self.known
+        lost = self.scale[0] > 2 * self.scale[self.lead] and self.out >= LOST + 4 * self.known
+        learning = factor <= (2 if self.order == 2 else 64) and not lost
         if learning and not (shifted or self.labels):
             return 0
         if changed and not self.labels:

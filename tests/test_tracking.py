@@ -71,7 +71,8 @@ def test_the_margin_is_that_of_the_best_sequence():
     some = [0, 1, ORIGIN, SNAPSHOT]
     lags[:, some], prior[:, some] = rng.normal(0, 20, size=(4, 4)), math.log(4)
     replaced = np.array([False, True, False, False])
-    ledger = Ledger(np.arange(4), lags, prior, np.arange(1.0, 5.0), np.arange(4) == 0, replaced)
+    parts = np.where(np.arange(MEMBERS) == ORIGIN, 0.1, 1.0)
+    ledger = Ledger(np.arange(4), lags, prior, np.arange(1.0, 5.0), np.arange(4) == 0, replaced, parts)
     every = []
     for sequence in itertools.product(some, repeat=4):
         cost = math.log(4) + lags[np.arange(4), sequence].sum()

@@ -15,7 +15,7 @@ import numpy as np
 from redescend.errors import DataError
 from redescend.game import Stream
 from redescend.kernels.selftuning import layout
-from redescend.kernels.selftuning.members import SMALL_SHARE
+from redescend.kernels.selftuning.members import SMALL_SHARE, part_of_share
 from redescend.kernels.selftuning.noise import PATIENCE
 from redescend.learners.selftuning import SelfTuning
 from redescend.numeric import Array
@@ -76,8 +76,8 @@ class Ledger:
         Where the ledger begins again: after the first records, and after the posterior restarted or returned.
     replaced : array of bool
         Whether the snapshot was replaced after the round.
-    origin_share : float
-        What the origin gets of the share of another member.
+    parts : array of shape (members,)
+        What each member gets of the share of a round.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Ledger:
     age: Array
     begins: Array
     replaced: Array
-    origin_share: float = SMALL_SHARE
+    parts: Array
 
     @property
     def margin(self) -> float:
@@ -109,8 +109,7 @@ class Ledger:
                 continue
             share = 1.0 / (PATIENCE + self.age[t - 1])
             active = np.isfinite(self.prior[t])
-            stay, switch = best - log1p(-share), np.full(len(active), best.min() + log(active.sum() / share))
-            switch[layout.ORIGIN] -= log(self.origin_share)
+            stay, switch = best - log1p(-share), best.min() + log(active.sum() / share) - np.log(self.parts)
             if self.replaced[t - 1]:
                 stay[layout.SNAPSHOT] = np.inf
             # A snapshot that is new was given its share before the others were scaled down.
@@ -172,7 +171,8 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
             lags = np.where(prior > 0.0, np.log(prior) - np.log(posterior), np.inf)
             pages.append((row, lags, -np.log(prior), float(seen + 1), begins, replaced))
         begins = False
-    shape = (len(pages), layout.MEMBERS)
+    shape, part = (len(pages), layout.MEMBERS), part_of_share.py_func  # type: ignore[attr-defined]
+    loss = layout.Loss(layout.LABELS if learner.loss.margin else layout.SQUARED, 0.0)
     return Ledger(
         rows=np.array([page[0] for page in pages], dtype=np.intp),
         lags=np.array([page[1] for page in pages]).reshape(shape),
@@ -180,5 +180,5 @@ def follow(learner: SelfTuning, stream: Stream) -> Ledger:
         age=np.array([page[3] for page in pages]),
         begins=np.array([page[4] for page in pages], dtype=bool),
         replaced=np.array([page[5] for page in pages], dtype=bool),
-        origin_share=1.0 if learner.loss.margin else SMALL_SHARE,
+        parts=np.array([part(loss, member) for member in range(layout.MEMBERS)]),
     )

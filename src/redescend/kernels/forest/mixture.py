@@ -34,10 +34,10 @@ EVIDENCE, MEMORY, BOUND = 2.0, 0.001, 1e300
 one's: weights depend on typical errors, but a mean on the largest. Of fewer records n, they must be smaller, by
 EVIDENCE·(1/√n − √MEMORY) of the distance between both: a mean of n differences within the distance is as uncertain."""
 
-GAIN, CLEAR, COARSE = 0.5, 4.0, 10.0
+GAIN, CLEAR, OFTEN = 0.5, 4.0, 0.25
 """So is a member, also the linear one, that gains less than this share of what the best one does, for which there is
-CLEAR times as much evidence. It is not the best one if its typical residuals are more than COARSE times the linear
-member's: then it gains on few records, which may be errors, and loses on all others."""
+CLEAR times as much evidence. It is the best one only if it is nearer to the target than the linear one at least this
+OFTEN: a smaller part of the records may be errors, in which a member that loses on all others gains."""
 
 REACTION, SMALL, LEAST_RATIO = 0.02, 0.05, 1e-3
 """How fast scales follow residuals. Those of less than SMALL scales count by their logarithm, from LEAST_RATIO on, so
@@ -51,7 +51,7 @@ class Mixture(NamedTuple):
     """Of every output: the weights of members, those that were played, their scales of residuals, and scalars.
 
     `cost` is the mean of by how much a member's absolute errors are larger than those of the linear one, and `distance`
-    that of how far its predictions are away.
+    that of how far its predictions are away. `nearer` is the share of records to which it was nearer.
     """
 
     weight: Array
@@ -59,6 +59,7 @@ class Mixture(NamedTuple):
     scale: Array
     cost: Array
     distance: Array
+    nearer: Array
     scalar: Array
 
 
@@ -68,6 +69,7 @@ SPECS = (
     ArraySpec("scale", ("outputs", MEMBERS), low=0.0),
     ArraySpec("cost", ("outputs", MEMBERS), low=-2.0 * BOUND, high=2.0 * BOUND),
     ArraySpec("distance", ("outputs", MEMBERS), low=0.0, high=2.0 * BOUND),
+    ArraySpec("nearer", ("outputs", MEMBERS), low=0.0, high=1.0),
     ArraySpec(
         "scalar",
         (MIXTURE_SCALARS, "outputs"),
@@ -90,12 +92,13 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
 
 
 @part
-def follow_costs(y: float, p: Array, count: float, scale: Array, cost: Array, distance: Array) -> None:
+def follow_costs(y: float, p: Array, k: int, mixture: Mixture) -> None:
     """What it has cost to predict otherwise than the linear member.
 
     A target that is far from both, FAR times as far as they are apart, does not tell which one is better.
     """
-    gain, linear = max(1.0 / (count + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
+    scale, cost, distance, nearer = mixture.scale[k], mixture.cost[k], mixture.distance[k], mixture.nearer[k]
+    gain, linear = max(1.0 / (mixture.scalar[COUNT, k] + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
     for i in range(MEMBERS):
         apart = min(abs(p[i] - p[0]), BOUND)
         size = min(abs(y - p[i]), BOUND)
@@ -103,6 +106,7 @@ def follow_costs(y: float, p: Array, count: float, scale: Array, cost: Array, di
         larger = 0.0 if far else min(max(size - linear, -apart), apart)
         cost[i] += gain * (larger - cost[i])
         distance[i] += gain * (apart - distance[i])
+        nearer[i] += gain * ((1.0 if size < linear else 0.0) - nearer[i])
 
 
 @part
@@ -113,11 +117,11 @@ def has_paid(cost: float, distance: float, count: float, evidence: float) -> boo
 
 
 @part
-def find_least_cost(cost: Array, distance: Array, scale: Array, count: float) -> float:
+def find_least_cost(cost: Array, distance: Array, nearer: Array, count: float) -> float:
     """The cost of the member with which it has clearly paid most; 0 if there is none."""
     least = 0.0
     for i in range(MEMBERS):
-        if scale[i] <= COARSE * scale[0] and has_paid(cost[i], distance[i], count, CLEAR * EVIDENCE):
+        if nearer[i] >= OFTEN and has_paid(cost[i], distance[i], count, CLEAR * EVIDENCE):
             least = min(least, cost[i])
     return least
 
@@ -134,7 +138,7 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
     cost, distance = mixture.cost[k], mixture.distance[k]
     rate, total, largest, kept = scalar[RATE, k], 0.0, 0.0, 0.0
-    least = find_least_cost(cost, distance, scale, scalar[COUNT, k])
+    least = find_least_cost(cost, distance, mixture.nearer[k], scalar[COUNT, k])
     for i in range(MEMBERS):
         if labels:
             weight[i] *= rate + (1.0 - 2.0 * rate) * sigmoid(y * p[i])
@@ -177,7 +181,7 @@ def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels
                     scalar[RATE, k] = min(max(rate, LEAST_RATE), MOST_RATE)
                 else:
                     follow_scales(y, p, scalar[COUNT, k], mixture.scale[k])
-                    follow_costs(y, p, scalar[COUNT, k], mixture.scale[k], mixture.cost[k], mixture.distance[k])
+                    follow_costs(y, p, k, mixture)
                 weigh(y, p, k, labels, mixture)
 
 
@@ -185,5 +189,5 @@ def new_mixture(outputs: int) -> Mixture:
     """The mixture before the first record."""
     scalar = np.zeros((MIXTURE_SCALARS, outputs))
     scalar[RATE] = FIRST_RATE
-    prior, (scale, cost, distance) = np.tile(PRIOR, (outputs, 1)), np.zeros((3, outputs, MEMBERS))
-    return Mixture(prior, prior.copy(), scale, cost, distance, scalar)
+    prior, (scale, cost, distance, nearer) = np.tile(PRIOR, (outputs, 1)), np.zeros((4, outputs, MEMBERS))
+    return Mixture(prior, prior.copy(), scale, cost, distance, nearer, scalar)

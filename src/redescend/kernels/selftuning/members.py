@@ -31,6 +31,7 @@ from redescend.kernels.selftuning.layout import (
     OUT,
     POSTERIOR,
     SEEN,
+    SIZE,
     SLOW,
     SNAPSHOT,
     SQUARE,
@@ -60,10 +61,11 @@ SMALL_SHARE = 0.1
 """The origin and the trackers get this part of the share of another member, in regression. A tracker is little worse
 than the posterior where nothing drifts, and would lead by chance too often."""
 
-LOST, OUT_SHARE, WIDER = 8, 0.01, 2.0
+LOST, OUT_SHARE, WIDER, NEGLIGIBLE = 8, 0.01, 2.0, 1e-9
 """The posterior restarts at the leader after LOST rounds out of favour, and then learns as many records again. It is
 out of favour if it and the members that move in its metric have less than OUT_SHARE of the weight, or if it has less
-than the shares of two and its residuals are WIDER than the leader's."""
+than the shares of two and its residuals are WIDER than the leader's; not if they are NEGLIGIBLE parts of a typical
+target, which may be rounding errors."""
 
 
 # --- moving ---
@@ -200,7 +202,8 @@ def renew_members(floor: float, config: Config, state: State, work: Work) -> Non
     wider = state.scale[POSTERIOR] > WIDER * state.scale[lead]
     near = own + weight[TRACKER] + weight[FAST_TRACKER] + weight[MODE]
     out = near < max(2.0 * floor, OUT_SHARE) or (own < 2.0 * floor and wider)
-    scalar[OUT] = scalar[OUT] + 1.0 if out else 0.0
+    exact = state.scale[POSTERIOR] <= NEGLIGIBLE * scalar[SIZE]
+    scalar[OUT] = scalar[OUT] + 1.0 if out and not exact else 0.0
 
 
 @part

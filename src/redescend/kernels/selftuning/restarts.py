@@ -45,7 +45,7 @@ from redescend.kernels.selftuning.layout import (
     State,
     Work,
 )
-from redescend.kernels.selftuning.members import LOST, copy_member, may_copy
+from redescend.kernels.selftuning.members import LOST, WIDER, copy_member, may_copy
 from redescend.kernels.selftuning.noise import PATIENCE, forget_scales
 from redescend.kernels.selftuning.prior import present_variance, prior_variance
 from redescend.numeric import Array
@@ -68,8 +68,8 @@ WORTH, DIAGONAL_WORTH = 2.0, 64.0
 still learning, not lost. At order 1 that variance is too small while many features are learned at once."""
 
 ENOUGH_TIME = 4.0
-"""A posterior that is out of favour for this many records a feature is lost, however wide it is: it takes all records
-for outliers, which teach it nothing."""
+"""A posterior that is out of favour for this many records a feature, with residuals WIDER than the leader's, is lost,
+however wide it is: it takes all records for outliers, which teach it nothing."""
 
 FALSE_ALARM, MOST_DOUBT = 1e3, 1e6
 """A change is believed when it is more likely than not: its prior is 1/(PATIENCE + t), FALSE_ALARM times less after
@@ -125,7 +125,8 @@ def restart(shifted: bool, changed: bool, config: Config, state: State, work: Wo
     # The variance of logits does not tell whether they are still being learned: it stays large.
     widening = variance / max(scalar[VARIANCE], 1e-100)
     learning = widening <= (WORTH if config.covariance.order == FULL else DIAGONAL_WORTH)
-    learning &= scalar[OUT] < LOST + ENOUGH_TIME * scalar[KNOWN]
+    wider = state.scale[POSTERIOR] > WIDER * state.scale[lead]
+    learning &= not wider or scalar[OUT] < LOST + ENOUGH_TIME * scalar[KNOWN]
     if learning and not (shifted or labels):
         return 0
     if changed and not labels:
