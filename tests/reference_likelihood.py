@@ -92,7 +92,8 @@ class Likelihood:
             for share, density in ((plain, normal(r, S)), (self.mirrored, normal(mirror, S)), (self.rate, outlier))
         )
 
-    def judge_residual(self, y: float, predictions: Any, c: float, leverage: float, wide: float) -> Any:
+    def judge_residual(self, y: float, predictions: Any, c: float, leverage: float, w: float) -> Any:
+        wide = leverage / w
         r, mirror = y - predictions[0] - self.middle, y + predictions[0] + self.middle
         S, q, m, u = self.densities(r, mirror, wide, c)
         Z = np.sum(q + m + u)
@@ -109,7 +110,7 @@ class Likelihood:
             Z = np.sum(q + m + u)
         self.clean = np.sum(q) / Z
         if abs(r) > 3e-14 * abs(y):
-            self.learn_noise(r, mirror, wide, S, q, m, u)
+            self.learn_noise(r, mirror, wide, min(w, 1.0), S, q, m, u)
             if self.name in ("Absolute", "Pinball"):
                 believed = self.believe_quantile(r, wide)
                 self.middle += max(2 / (self.seen + 4), 0.01) / max(wide, 1.0) * believed * r
@@ -127,11 +128,11 @@ class Likelihood:
             likelihood = believed * np.exp(-np.minimum(np.abs(R) / u, 8.0)) + (1 - believed) * u * likelihood
             gate = 100 * s * s / (R * R + 100 * s * s)
         likelihood[MODE] *= 1 - 2 / (self.seen + 100)
-        gain = max(4 / (self.age + 8), 0.15) / leverage
+        gain = max(4 / (self.age + 8), 0.15) / max(wide, 1.0)
         change = 1 + gain * (R**2 - s**2) / (R**2 + s**2)
         self.scale = np.where(exact, self.scale, np.clip(self.scale * change, 1e-40, 1e40))
         if not exact[self.lead]:
-            gain = max(2 / (self.seen + 4), 3e-4) / leverage
+            gain = max(2 / (self.seen + 4), 3e-4) / max(wide, 1.0)
             self.common = np.clip(self.common * (1 + gain * (r2 - u**2) / (r2 + u**2)), 1e-40, 1e40)
         return g, h, gate, likelihood ** (1 / max(wide, 1.0))
 
@@ -162,7 +163,7 @@ class Likelihood:
         odds = self.odds * (by if usual else min(by, 1.0)) ** (1 / max(wide, 1.0))
         self.odds, self.since = min(max(odds, 1.0), 1e100), self.since + 1 if odds > 1 else 0
         slow = max(2 / (self.seen + 4), 3e-4)
-        self.evidence += slow * (factor - self.evidence)
+        self.evidence += slow / max(wide, 1.0) * (factor - self.evidence)
         self.doubt = max(0.999 * self.doubt, 1.0)
         return slow
 
@@ -170,22 +171,21 @@ class Likelihood:
     def noise_leader(self) -> int:
         return POSTERIOR if self.lead == MODE else self.lead
 
-    def learn_noise(self, r: float, mirror: float, wide: float, S: Any, q: Any, m: Any, u: Any) -> None:
+    def learn_noise(self, r: float, mirror: float, wide: float, counts: float, S: Any, q: Any, m: Any, u: Any) -> None:
         Z, t = np.sum(q + m + u), self.seen
         v = wide * self.low**2 * 4.0 ** np.arange(SCALES)
         score = np.sum(q * (r * r / S - 1) * v / S) / Z
         drift, plain = 0.1 / (1000 + t), np.sum(q) / (1 - self.rate - self.mirrored)
         side = int(mirror > r)
-        mirrors = self.mirrors[side] * np.maximum(
-            Z + (MIRRORS - self.mirrored) * (np.sum(self.cells * normal(mirror, S)) - plain), 0.0
-        )
+        likelihood = Z + (MIRRORS - self.mirrored) * (np.sum(self.cells * normal(mirror, S)) - plain)
+        mirrors = self.mirrors[side] * (1 - counts + counts * np.maximum(likelihood, 0.0) / Z)
         outlier, away, gain = np.sum(u) / Z, np.sum(self.away) / Z, max(1 / (self.rate * t + 8), 0.01) / max(wide, 1.0)
         self.near = min(max(self.near + gain * (outlier - away - self.near * outlier), 0.02), 0.98)
         self.far *= 1 + 2 * gain * away * (r * r - self.far**2) / (r * r + self.far**2)
-        self.cells = (1 - drift) * (q + m + u) / Z + drift / SCALES
-        self.low *= 1 + np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
-        rate = self.rate + max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
-        self.usually_flipped += max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
+        self.cells = (1 - counts) * self.cells + counts * ((1 - drift) * (q + m + u) / Z + drift / SCALES)
+        self.low *= 1 + counts * np.clip(0.5 * score * max(1 / (t + 10), 1e-3), -0.1, 0.1)
+        rate = self.rate + counts * max(1 / (t + 20), 5e-4) * (np.sum(u) / Z - self.rate)
+        self.usually_flipped += counts * max(1 / (t + 20), 5e-4) * (np.sum(m) / Z - self.usually_flipped)
         self.mirrors[side] = (1 - drift) * mirrors / mirrors.sum() + drift * MIRROR_PRIOR
         self.mirrored = min(self.mirrors @ MIRRORS)
         if self.mirrored > 0.43:
@@ -227,7 +227,8 @@ class Likelihood:
         q = sigmoid(y * predictions[0] / long * k)
         Z, slope = e + (1 - 2 * e) * q, (1 - 2 * e) * q * (1 - q) * k
         g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1 - 2 * q) * k / Z) / leverage
-        self.scale[0] += 0.03 * (k - self.scale[0])
+        counts = min(w, 1.0)
+        self.scale[0] += 0.03 * counts * (k - self.scale[0])
         lengths = np.append(k * self.stretch, self.scale[1:])
         margin = y * predictions[self.lead] * lengths[self.lead] / long
         right = sigmoid(margin)
@@ -236,16 +237,17 @@ class Likelihood:
         usual, wide = self.positive if y > 0 else 1 - self.positive, leverage / w
         self.multiply_odds(usual / (e + (1 - 2 * e) * own), True, wide)
         if self.name == "Hinge" and played < 1:
-            self.stretch_prediction(self.label_gain * self.clean * played)
-        self.positive += ((y > 0) - self.positive) / min(self.seen + 10, 1000)
+            self.stretch_prediction(counts * self.label_gain * self.clean * played)
+        self.positive += counts * ((y > 0) - self.positive) / min(self.seen + 10, 1000)
         plain = margin / self.stretch if self.lead == POSTERIOR else margin
         q, shares = np.array([[sigmoid(plain * length)] for length in LENGTHS]), self.shares
-        drift, labels = 0.03 / (1000 + self.seen), self.label_cells * (shares + (1 - 2 * shares) * q)
+        drift = counts * 0.03 / (1000 + self.seen)
+        labels = self.label_cells * (shares + (1 - 2 * shares) * q) ** counts
         self.label_cells = (1 - drift) * labels / labels.sum() + drift * LABEL_PRIOR
         self.rate = e = np.sum(self.label_cells * shares)
         self.stretch = 2 ** np.sum(self.label_cells.T * np.log2(LENGTHS))
         lengths[0] = k * self.stretch
-        gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), self.label_gain
+        gate, likelihood, gain = np.zeros(MEMBERS), np.zeros(MEMBERS), counts * self.label_gain
         for i in np.flatnonzero(self.W > 0):
             m = y * predictions[i] * lengths[i] / long
             q = sigmoid(m)
@@ -253,7 +255,8 @@ class Likelihood:
             gate[i] = (1 - e) * q / likelihood[i]
             if i != POSTERIOR:
                 self.scale[i] = stretched(self.scale[i], gain * m * (1 - 2 * e) * q * (1 - q) / likelihood[i])
-        return g * w, h * w, gate, likelihood
+        times = w / (1 + (w - 1) * max(h * c, 0.0))
+        return g * times, h * times, gate, likelihood**counts
 
     @property
     def label_gain(self) -> float:

@@ -169,11 +169,12 @@ class Reference(Start):
         if self.labels:
             g, h, gate, likelihood = self.judge_label(y, w, predictions, c, leverage)
         else:
-            g, h, gate, likelihood = self.judge_residual(y, predictions, c, leverage, leverage / w)
+            g, h, gate, likelihood = self.judge_residual(y, predictions, c, leverage, w)
         self.likelihood, self.W = likelihood, self.W * likelihood
         Px = self.P @ xc
-        self.move_posterior(x, xc, c, g, h, y - predictions[MODE])
-        self.move_followers(xc, y, predictions, gate, Px, c)
+        counts = min(w, 1.0)
+        self.move_posterior(x, xc, c, g, h, y - predictions[MODE], counts)
+        self.move_followers(xc, y, predictions, counts * gate, Px, c)
         self.share_weights()
 
     def centred(self, x: Any) -> Any:
@@ -221,18 +222,18 @@ class Reference(Start):
         self.P = self.P - h * (np.outer(v, v) if self.order == 2 else np.diag(v**2))
         np.fill_diagonal(self.P, np.maximum(np.diag(self.P), least))
 
-    def move_posterior(self, x: Any, xc: Any, c: float, g: float, h: float, r: float) -> None:
+    def move_posterior(self, x: Any, xc: Any, c: float, g: float, h: float, r: float, counts: float) -> None:
         if c > 0:
             Px = self.P @ xc
             self.move_along(POSTERIOR, g, Px)
             h = min(h, (1 - 1e-9) / c)
             self.subtract(h, Px)
             if self.name == "Squared":
-                near, width = max(1 / (self.age + 4), 1e-3), 0.5 * self.scale[MODE] ** 2
+                near, width = counts * max(1 / (self.age + 4), 1e-3), 0.5 * self.scale[MODE] ** 2
                 gate = width / (width + r * r)
                 self.information += near * (max(h / (1 - h * c), 0.0) - self.information)
                 self.curvature += near * (gate * (2 * gate - 1) - self.curvature)
-                e = self.information / max(self.curvature, 0.15) * gate
+                e = counts * self.information / max(self.curvature, 0.15) * gate
                 self.move_along(MODE, e * r / (1 + e * c), Px)
 
     def move_followers(self, xc: Any, y: float, predictions: Any, gate: Any, Px: Any, c: float) -> None:

@@ -60,7 +60,7 @@ class Start(Likelihood):
             self.rate, self.mirrored = np.sum(LABEL_PRIOR @ FLIPS) if self.labels else 0.15, MIRRORS @ MIRROR_PRIOR
         else:
             self.cells = 0.5 * self.cells + 0.5 / SCALES
-            self.low, self.far = self.low * before / self.target, self.far * before / self.target
+            self.low, self.far = np.clip(np.array([self.low, self.far]) * before / self.target, 1e-40, 1e40)
         self.seen = self.age = self.stored_age = self.lead = self.out = self.credit = 0
         self.bottom, self.top = origin - self.size, origin + self.size
         if n >= FEW:

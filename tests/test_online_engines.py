@@ -96,6 +96,20 @@ def test_excluded_features_are_not_scaled():
     assert (again.stats == engine.stats).all()
 
 
+def test_sparse_labels_are_dense_labels_where_the_posterior_is_resized():
+    """The snapshot is a copy of the leader as it was before."""
+    for seed in (10_969, *range(20)):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(400, 6)) * (random.random((400, 6)) < 0.3)
+        Y = np.where(X @ random.normal(size=6) > 0.0, 1.0, -1.0)[None]
+        Y[0, 150:] *= np.where(random.random(250) < 0.05, -1.0, 1.0)
+        weights = random.choice([0.1, 1.0, 5.0], size=400)
+        dense, sparse = (SelfTuningEngine(Shape(6, 1, losses.Logistic()), 1) for _ in range(2))
+        np.testing.assert_allclose(dense.learn(X, Y, weights), sparse.learn(csr_array(X), Y, weights), atol=1e-7)
+        one, other = dense.coefficients()[0], sparse.coefficients()[0]
+        np.testing.assert_allclose(one, other, atol=1e-7 * np.abs(one).max())
+
+
 @pytest.mark.parametrize("change", ["grown", "negated", "jump", "burst", "absurd"])
 @pytest.mark.parametrize("loss", [losses.Squared(l2=1e-3), losses.Pinball(0.7), losses.Logistic()], ids=repr)
 def test_sparse_rows_are_dense_rows_through_every_restart(loss, change):

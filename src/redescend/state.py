@@ -20,7 +20,7 @@ Dims: TypeAlias = Mapping[str, int]
 Size: TypeAlias = int | str | Callable[[Dims], int]
 """A length or a bound: a number, the name of a dimension, or a function of all dimensions."""
 
-CORRUPT = "the file is corrupt or was written by an incompatible version"
+CORRUPT = "the file is corrupt or was written by an incompatible version; fit the model again"
 
 MAX_COUNT = 2**53  # floats represent every whole number up to this one
 

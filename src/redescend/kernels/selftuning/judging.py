@@ -114,10 +114,10 @@ def _judge_residual(config: Config, y: float, w: float, leverage: float, c: floa
         Z, clean, z1, z2 = compute_moments(r, mirror, state.cells, scalar, work)
     scalar[CLEAN] = min(clean / Z, 1.0)
     if abs(r) > EXACT * abs(y):
-        learn_noise(r, mirror > r, wide, state, work)
+        learn_noise(r, mirror > r, wide, min(w, 1.0), state, work)
         if loss.family == QUANTILE:
             scalar[MIDDLE] += middle_gain(scalar) / max(wide, 1.0) * belief_in_quantile(r, wide, scalar) * r
-    return g, h, weigh_residuals(loss, y, wide, leverage, max(4.0 / (scalar[AGE] + 8.0), REACTION), state, work)
+    return g, h, weigh_residuals(loss, y, wide, max(4.0 / (scalar[AGE] + 8.0), REACTION), state, work)
 
 
 @part
@@ -148,15 +148,15 @@ def multiply_odds(factor: float, for_change: bool, wide: float, scalar: Array) -
     odds = scalar[ODDS] * (odds if wide <= 1.0 else odds ** (1.0 / wide))
     scalar[ODDS] = min(max(odds, 1.0), MOST_ODDS)
     scalar[SINCE] = scalar[SINCE] + 1.0 if odds > 1.0 else 0.0
-    scalar[EVIDENCE] += slow_gain(scalar) * (factor - scalar[EVIDENCE])
+    scalar[EVIDENCE] += slow_gain(scalar) / max(wide, 1.0) * (factor - scalar[EVIDENCE])
     scalar[DOUBT] = max(scalar[DOUBT] * (1.0 - 1.0 / PATIENCE), 1.0)
 
 
 @part
 def weigh_label_change(y: float, right: float, wide: float, scalar: Array) -> None:
-    """The same for labels, where `right` is the probability of the label without flips.
+    """Bayes' rule on the odds that the truth has changed, where `right` is the probability of the label without flips.
 
-    After a change, it is only known how frequent the label is.
+    After a change, only the share of the label among all is known.
     """
     usual, rate = scalar[POSITIVE] if y > 0.0 else 1.0 - scalar[POSITIVE], scalar[RATE]
     multiply_odds(usual / (rate + (1.0 - 2.0 * rate) * right), True, wide, scalar)
@@ -230,7 +230,7 @@ def adapt_scale(scale: float, r2: float, s2: float, gain: float) -> float:
 
 
 @part
-def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: float, state: State, work: Work) -> float:
+def weigh_residuals(loss: Loss, y: float, wide: float, gain: float, state: State, work: Work) -> float:
     """Multiply weights by densities and adapt scales, where residuals are not exact; returns the sum of weights.
 
     The density of a clean record is the mean of two Cauchy densities, with the member's own scale and with one that all
@@ -260,10 +260,10 @@ def weigh_residuals(loss: Loss, y: float, wide: float, leverage: float, gain: fl
         weight[i] *= density if wide <= 1.0 else density ** (1.0 / wide)
         total += weight[i]
         if abs(y - predictions[i]) > EXACT * abs(y):
-            scale[i] = adapt_scale(scale[i], r2, s2, gain / leverage)
+            scale[i] = adapt_scale(scale[i], r2, s2, gain / max(wide, 1.0))
     if abs(y - predictions[lead]) > EXACT * abs(y):
         r = y - predictions[lead] - scalar[MIDDLE]
-        scalar[COMMON] = adapt_scale(common, r * r, u * u, slow_gain(scalar) / leverage)
+        scalar[COMMON] = adapt_scale(common, r * r, u * u, slow_gain(scalar) / max(wide, 1.0))
     return total
 
 
@@ -296,26 +296,28 @@ def _judge_label(loss: Loss, y: float, w: float, leverage: float, c: float, stat
     q = sigmoid(y * predictions[POSTERIOR] / long * k)
     slope, Z = (1.0 - 2.0 * rate) * q * (1.0 - q) * k, rate + (1.0 - 2.0 * rate) * q
     g, h = y * slope / Z / long, ((slope / Z) ** 2 - slope * (1.0 - 2.0 * q) * k / Z) / leverage
-    scale[POSTERIOR] += 0.03 * (k - scale[POSTERIOR])
+    counts = min(w, 1.0)
+    scale[POSTERIOR] += 0.03 * counts * (k - scale[POSTERIOR])
     m = y * predictions[lead] * logit_length(lead, c / leverage, state) / long
     scalar[CLEAN] = right_probability(sigmoid(m), rate)
     own = y * predictions[POSTERIOR] * logit_length(POSTERIOR, c / leverage, state) / long
     weigh_label_change(y, sigmoid(own), leverage / w, scalar)
-    scalar[POSITIVE] += ((1.0 if y > 0.0 else 0.0) - scalar[POSITIVE]) / min(scalar[SEEN] + 10.0, 1000.0)
-    learn_length(loss, y * played / long, scalar)
-    learn_flips(m / scalar[STRETCH] if lead == POSTERIOR else m, state)
-    rate, gain, total = scalar[RATE], label_gain(scalar), 0.0
+    scalar[POSITIVE] += counts * ((1.0 if y > 0.0 else 0.0) - scalar[POSITIVE]) / min(scalar[SEEN] + 10.0, 1000.0)
+    learn_length(loss, y * played / long, counts, scalar)
+    learn_flips(m / scalar[STRETCH] if lead == POSTERIOR else m, counts, state)
+    rate, gain, total = scalar[RATE], counts * label_gain(scalar), 0.0
     for i in range(MEMBERS):
         if weight[i] > 0.0:
             m = y * predictions[i] * logit_length(i, c / leverage, state) / long
             q = sigmoid(m)
             Z = rate + (1.0 - 2.0 * rate) * q
             work.gate[i] = (1.0 - rate) * q / Z
-            weight[i] *= Z
+            weight[i] *= Z if counts == 1.0 else Z**counts
             total += weight[i]
             if i != POSTERIOR:
                 scale[i] = stretch(scale[i], gain * m * (1.0 - 2.0 * rate) * q * (1.0 - q) / Z)
-    return g * w, h * w, total
+    times = w / (1.0 + (w - 1.0) * max(h * c, 0.0))  # w records like this one move the posterior this many times as far
+    return g * times, h * times, total
 
 
 @part

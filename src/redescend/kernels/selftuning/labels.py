@@ -72,17 +72,18 @@ def most_flips(scalar: Array) -> float:
 
 
 @shared
-def learn_flips(m: float, state: State) -> None:
-    """Bayes' rule on lengths and shares, where m is the logit of the label at length 1."""
+def learn_flips(m: float, counts: float, state: State) -> None:
+    """Bayes' rule on lengths and shares, where m is the logit of the label at length 1, which `counts` at most once."""
     cells, scalar, count, most = state.cells, state.scalar, len(FLIPS), most_flips(state.scalar)
     mass = rate = octaves = 0.0
     for k in range(len(LENGTHS)):
         q = sigmoid(m * LENGTHS[k])
         for n in range(count):
             share = min(FLIPS[n], most)
-            cells[k * count + n] *= share + (1.0 - 2.0 * share) * q
+            likelihood = share + (1.0 - 2.0 * share) * q
+            cells[k * count + n] *= likelihood if counts == 1.0 else likelihood**counts
             mass += cells[k * count + n]
-    drift = DRIFT / (PATIENCE + scalar[SEEN])
+    drift = counts * DRIFT / (PATIENCE + scalar[SEEN])
     for n in range(len(LABEL_PRIOR)):
         cells[n] = (1.0 - drift) * cells[n] / mass + drift * LABEL_PRIOR[n]
         rate += cells[n] * min(FLIPS[n % count], most)
@@ -91,11 +92,11 @@ def learn_flips(m: float, state: State) -> None:
 
 
 @part
-def learn_length(loss: Loss, m: float, scalar: Array) -> None:
+def learn_length(loss: Loss, m: float, counts: float, scalar: Array) -> None:
     """A step along the gradient of the hinge loss, where m is the margin of what is played in units of the logit."""
     margin = m * scalar[COMMON]
     if loss.setting > 0.0 and margin < 1.0:
-        scalar[COMMON] = stretch(scalar[COMMON], label_gain(scalar) * scalar[CLEAN] * margin)
+        scalar[COMMON] = stretch(scalar[COMMON], counts * label_gain(scalar) * scalar[CLEAN] * margin)
 
 
 @rare

@@ -43,8 +43,8 @@ SMALLEST = 1e-50
 SLACK = 0.5
 """By how much of the range of clean targets predictions may leave it on each side."""
 
-HEAVIEST = 1e6
-"""A record counts at most this many times."""
+LIGHTEST, HEAVIEST = 1e-6, 1e6
+"""A record counts at most HEAVIEST times, and not at all if it counts less than LIGHTEST times."""
 
 UNIT, CENTRE, MEAN, SQUARE, COUNT, PRIOR = range(6)
 """Of a feature: its unit, 0 before its first value; what is subtracted (order 2); its mean (order 1: of values that are

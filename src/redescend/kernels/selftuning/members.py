@@ -91,30 +91,32 @@ def move_along(i: int, step: float, v: Array, state: State, work: Work) -> None:
 
 
 @part
-def move_posterior(y: float, g: float, h: float, c: float, config: Config, state: State, work: Work) -> None:
+def move_posterior(
+    y: float, g: float, h: float, c: float, counts: float, config: Config, state: State, work: Work
+) -> None:
     """theta += g Px and P -= h Px(Px)', with P kept positive; the mode moves in the same metric."""
     if c > 0.0:
         h = min(h, (1.0 - LEFT) / c)
         move_along(POSTERIOR, g, work.Px, state, work)
         subtract(config.covariance, state.P, h, work.Px)
         if config.loss.family == SQUARED:
-            move_mode(y, h, c, state, work)
+            move_mode(y, h, c, counts, state, work)
 
 
 @part
-def move_mode(y: float, h: float, c: float, state: State, work: Work) -> None:
+def move_mode(y: float, h: float, c: float, counts: float, state: State, work: Work) -> None:
     """A Newton step of a tight Cauchy loss, implicit, where h and c are those of the posterior."""
     scalar, r = state.scalar, y - work.predictions[MODE]
-    near, width = max(1.0 / (scalar[AGE] + 4.0), 1e-3), MODE_TIGHT * state.scale[MODE] ** 2
+    near, width = counts * max(1.0 / (scalar[AGE] + 4.0), 1e-3), MODE_TIGHT * state.scale[MODE] ** 2
     gate = width / (width + r * r)
     scalar[INFORMATION] += near * (max(h / (1.0 - h * c), 0.0) - scalar[INFORMATION])
     scalar[CURVATURE] += near * (gate * (2.0 * gate - 1.0) - scalar[CURVATURE])
-    e = scalar[INFORMATION] / max(scalar[CURVATURE], 0.15) * gate
+    e = counts * scalar[INFORMATION] / max(scalar[CURVATURE], 0.15) * gate
     move_along(MODE, e * r / (1.0 + e * c), work.Px, state, work)
 
 
 @part
-def move_followers(y: float, c: float, config: Config, state: State, work: Work) -> None:
+def move_followers(y: float, c: float, counts: float, config: Config, state: State, work: Work) -> None:
     """Implicit steps in the metric D of the features' mean squares, of trackers in P, behind the members' gates."""
     feature, scalar, Dx, far = state.feature, state.scalar, work.Dx, 0.0
     seen = scalar[SEEN]
@@ -125,8 +127,8 @@ def move_followers(y: float, c: float, config: Config, state: State, work: Work)
         far += work.centred[j] * Dx[j]
     unit = scalar[KNOWN] / scalar[VARIANCE] if scalar[VARIANCE] > 0.0 else 0.0
     for f in range(2):
-        follow_record(SLOW + f, y, STEPS[f] / max(scalar[KNOWN], far), far, Dx, config.loss, state, work)
-        follow_record(TRACKER + f, y, FORGETTING[f] * unit, c, work.Px, config.loss, state, work)
+        follow_record(SLOW + f, y, counts * STEPS[f] / max(scalar[KNOWN], far), far, Dx, config.loss, state, work)
+        follow_record(TRACKER + f, y, counts * FORGETTING[f] * unit, c, work.Px, config.loss, state, work)
 
 
 @part

@@ -118,10 +118,10 @@ def compute_moments(
 
 
 @part
-def learn_noise(r: float, up: bool, wide: float, state: State, work: Work) -> None:
+def learn_noise(r: float, up: bool, wide: float, counts: float, state: State, work: Work) -> None:
     """Bayes' rule on the scales, whose window slides by maximum likelihood; online EM on the outliers.
 
-    The densities are in `work`; `up` tells whether the prediction is above 0.
+    The densities are in `work`; `up` tells whether the prediction is above 0. The record counts at most once.
     """
     cells, scalar = state.cells, state.scalar
     total = score = clean = plain = mirror = away = 0.0
@@ -139,16 +139,17 @@ def learn_noise(r: float, up: bool, wide: float, state: State, work: Work) -> No
     keep, share = (1.0 - drift) / total, drift / SCALES
     for k in range(SCALES):
         likelihood = (1.0 - a - b) * work.clean[k] + b * work.mirror[k] + a * work.outlier[k]
-        cells[k] = keep * likelihood * cells[k] + share
-    low = scalar[LOW] * (1.0 + min(max(0.5 * score / total * max(1.0 / (t + 10.0), 1e-3), -0.1), 0.1))
+        cells[k] = (1.0 - counts) * cells[k] + counts * (keep * likelihood * cells[k] + share)
+    low = scalar[LOW] * (1.0 + counts * min(max(0.5 * score / total * max(1.0 / (t + 10.0), 1e-3), -0.1), 0.1))
     scalar[LOW] = min(max(low, 1e-40), 1e40)
-    gain = max(1.0 / (t + RATE_PRIOR), RATE_GAIN)
+    gain = counts * max(1.0 / (t + RATE_PRIOR), RATE_GAIN)
     outlier = (total - clean - b * mirror) / total
     learn_outliers(r, wide, outlier, away / total, scalar)
     rate = a + gain * (outlier - a)
     mass, at = 0.0, SCALES + (len(MIRRORS) if up else 0)
     for n in range(len(MIRRORS)):  # Z is linear in the share of mirrored records
-        cells[at + n] *= max(total + (MIRRORS[n] - b) * (mirror - plain), 0.0) / total
+        posterior = cells[at + n] * (max(total + (MIRRORS[n] - b) * (mirror - plain), 0.0) / total)
+        cells[at + n] = (1.0 - counts) * cells[at + n] + counts * posterior
         mass += cells[at + n]
     for n in range(len(MIRRORS)):
         cells[at + n] = (1.0 - drift) * cells[at + n] / mass + drift * MIRROR_PRIOR[n]

@@ -22,6 +22,7 @@ from redescend.kernels.selftuning.layout import (
     LAST,
     LAST_Y,
     LEVEL,
+    LIGHTEST,
     MEAN,
     MEMBERS,
     PRIOR,
@@ -168,8 +169,9 @@ def learn_record(y: float, w: float, c: float, config: Config, state: State, wor
     leverage = measure_leverage(config, state, work)
     scalar[VARIANCE] += (c / leverage - scalar[VARIANCE]) * max(1.0 / scalar[AGE], RECENT)
     g, h, total = judge(config, y, w, leverage, c, state, work)
-    move_posterior(y, g, h, c, config, state, work)
-    move_followers(y, c, config, state, work)
+    counts = min(w, 1.0)
+    move_posterior(y, g, h, c, counts, config, state, work)
+    move_followers(y, c, counts, config, state, work)
     renew_members(share_weights(total, config, state), config, state, work)
 
 
@@ -196,9 +198,9 @@ def clip(loss: Loss, prediction: float, scalar: Array) -> float:
 
 @part
 def play(X: Array, row: int, y: float, w: float, config: Config, state: State, work: Work) -> tuple[float, float]:
-    """Predict a row and learn from it, unless its weight is 0; returns the prediction and the record's weight."""
+    """Predict a row, and learn from it unless its weight is about 0; returns the prediction and its weight."""
     scalar, x = state.scalar, work.x
-    learning = w > 0.0 and (abs(y) >= LEAST or scalar[TARGET] > 0.0)
+    learning = w >= LIGHTEST and (abs(y) >= LEAST or scalar[TARGET] > 0.0)
     new = to_units(X, row, state, x)
     if learning and new > 0:
         take_units(X, row, state)

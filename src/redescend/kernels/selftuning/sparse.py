@@ -15,6 +15,7 @@ from redescend.kernels.selftuning.layout import (
     CONSTANT,
     FEW,
     LAST,
+    LIGHTEST,
     MEMBERS,
     NOTES,
     OPENED,
@@ -24,6 +25,7 @@ from redescend.kernels.selftuning.layout import (
     RESET,
     RESIZED,
     ROUNDS,
+    SLOW,
     SMALLEST,
     SQUARE,
     STORED,
@@ -144,6 +146,16 @@ def scatter(count: int, starting: bool, block: Array, full: State, state: State,
 
 
 @part
+def copy_noted(i: int, block: Array, work: Work) -> bool:
+    """Repeat the copy of another member to this one, if there was one; returns whether there was."""
+    source = int(work.notes[i]) - 1
+    if source >= 0:
+        for j in range(len(block)):
+            block[j, i] = block[j, source]
+    return source >= 0
+
+
+@part
 def repeat_notes(block: Array, state: State, work: Work) -> None:
     """Repeat on all features what the round did to those of the row: another scale or length, copies, a restart."""
     if work.notes[RESCALED] > 0.0:
@@ -152,27 +164,22 @@ def repeat_notes(block: Array, state: State, work: Work) -> None:
             rescaled = min(max(square * work.notes[RESCALED], SMALLEST), WIDEST)
             block[j, FEATURE + SQUARE] = rescaled if square > 0.0 else 0.0
             block[j, FEATURE + PRIOR] = min(block[j, FEATURE + PRIOR] / work.notes[RESCALED], WIDEST)
+    for i in range(SLOW, STORED):  # copies of the leader, before the posterior is resized, restarts or returns
+        copy_noted(i, block, work)
     if work.notes[RESIZED] > 0.0:
         for j in range(len(block)):
             block[j, POSTERIOR] = min(max(work.notes[RESIZED] * block[j, POSTERIOR], -WIDEST), WIDEST)
     if work.notes[OPENED] > 0.0:
         for j in range(len(block)):
             block[j, COVARIANCE] = min(work.notes[OPENED] * block[j, COVARIANCE], WIDEST)
-    for i in range(MEMBERS - 1, -1, -1):  # the posterior last: it is stored before it restarts
-        source = int(work.notes[i]) - 1
-        if source < 0:
-            continue
+    if copy_noted(STORED, block, work):  # the posterior last: it is stored before it restarts
         for j in range(len(block)):
-            block[j, i] = block[j, source]
-        if i == STORED:
-            for j in range(len(block)):
-                block[j, STORED_COVARIANCE] = block[j, COVARIANCE]
-        elif i == POSTERIOR and state.scalar[AGE] > 0.0:
-            for j in range(len(block)):
-                block[j, COVARIANCE] = block[j, STORED_COVARIANCE]
-        elif i == POSTERIOR:
-            for j in range(len(block)):
-                block[j, COVARIANCE] = work.notes[RESET] * block[j, FEATURE + PRIOR]
+            block[j, STORED_COVARIANCE] = block[j, COVARIANCE]
+    if copy_noted(POSTERIOR, block, work):
+        returned = state.scalar[AGE] > 0.0
+        for j in range(len(block)):
+            restarted = work.notes[RESET] * block[j, FEATURE + PRIOR]
+            block[j, COVARIANCE] = block[j, STORED_COVARIANCE] if returned else restarted
 
 
 @part
@@ -207,7 +214,7 @@ def learn(memory: Array, table: SparseTable, config: Config, out: tuple[Array, A
         for row in range(len(table.sample_weight)):
             y, w = table.Y[k, row], table.sample_weight[row]
             weights[k, row] = predictions[k, row] = 0.0
-            if w <= 0.0:
+            if w < LIGHTEST:
                 continue
             full.scalar[ROUNDS] += 1.0
             weights[k, row] = 1.0

@@ -9,6 +9,7 @@ from typing import Any
 
 from redescend.kernels.compiler import part, rare, shared
 from redescend.kernels.selftuning.covariance import open_feature, reset
+from redescend.kernels.selftuning.judging import SCALE_LEAST, SCALE_MOST
 from redescend.kernels.selftuning.layout import (
     AGE,
     BOTTOM,
@@ -237,7 +238,8 @@ def begin(config: Config, state: State, work: Work) -> None:
     if count < RING:
         begin_noise(config.loss, size, state)
     else:
-        scalar[LOW], scalar[FAR] = scalar[LOW] * unit / scalar[TARGET], scalar[FAR] * unit / scalar[TARGET]
+        scalar[LOW] = min(max(scalar[LOW] * unit / scalar[TARGET], SCALE_LEAST), SCALE_MOST)
+        scalar[FAR] = min(max(scalar[FAR] * unit / scalar[TARGET], SCALE_LEAST), SCALE_MOST)
         forget_scales(state.cells)
     prior = prior_variance(config, scalar[KNOWN]) * size * size
     for j in range(dim):
