@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,54 @@ def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float
     assert (verdict.stuck[610:] > 0.99).all() == (verdict.stuck[610:] > 0.0).any() == stuck
     _, (final, _) = reference_belief.judge_residuals(X, predictions, targets)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
+def mostly_sorted(random: np.random.Generator) -> np.ndarray:
+    """Counts of which some parts are sorted, so that most zeros are in three long runs."""
+    counts = random.poisson(2.5, size=1200).astype(float)
+    counts[300:350], counts[500:590], counts[800:860] = 0.0, 0.0, 0.0
+    return counts
+
+
+def grouped(random: np.random.Generator) -> np.ndarray:
+    """A number of each group: groups of one or two first, then larger ones."""
+    sizes = np.concatenate([random.integers(1, 3, 300), random.integers(20, 40, 30)])
+    return np.repeat(random.normal(size=330), sizes)
+
+
+@pytest.mark.parametrize(("make", "end"), [(mostly_sorted, 1000), (grouped, 1100)])
+def test_runs_like_others_are_ordinary_and_one_of_another_value_is_stuck(
+    make: Callable[[np.random.Generator], np.ndarray], end: int
+) -> None:
+    random = np.random.default_rng(4)
+    targets = make(random)
+    X = random.normal(size=(len(targets), 1))
+    predictions = np.mean(targets) + 0.5 * X[:, 0]
+    for stuck in (False, True):
+        if stuck:
+            targets[900:end] = 3.125
+        belief = ResidualBelief(1)
+        said = belief.update(predictions, targets, X)
+        assert (said.stuck > 0.5).any()
+        verdict = belief.judge_log(predictions, targets, said)
+        np.testing.assert_array_equal(np.flatnonzero(verdict.stuck > 0.5), np.arange(901, end) if stuck else [])
+        _, (final, held) = reference_belief.judge_residuals(X, predictions, targets)
+        np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(verdict.stuck, held, rtol=1e-9, atol=1e-9)
+
+
+def test_runs_of_other_keys_say_what_is_ordinary_and_do_not_continue_from_key_to_key() -> None:
+    random = np.random.default_rng(6)
+    keys = np.tile(np.arange(4), 250)
+    X, targets = random.normal(size=(1000, 1)), random.normal(size=1000)
+    for key in range(4):
+        targets[np.flatnonzero(keys == key)[200:230]] = [7.0, 7.0, 8.0, 9.0][key]
+    targets[np.flatnonzero(keys == 3)[100:130]] = 6.0
+    for stuck in (True, False):
+        belief = ResidualBelief(1)
+        said = belief.update(0.5 * X[:, 0], targets, X, keys)
+        verdict = belief.judge_log(0.5 * X[:, 0], targets, said, keys)
+        assert (verdict.stuck > 0.5).any() == stuck
+        _, (final, _) = reference_belief.judge_residuals(X, 0.5 * X[:, 0], targets, keys)
+        np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+        targets[targets == 7.0] = np.where(keys[targets == 7.0] == 0, 7.0, 5.0)
