@@ -158,18 +158,17 @@ def test_runs_like_others_are_ordinary_and_one_of_another_value_is_stuck(
         np.testing.assert_allclose(verdict.stuck, held, rtol=1e-9, atol=1e-9)
 
 
-def test_runs_of_other_keys_say_what_is_ordinary_and_do_not_continue_from_key_to_key() -> None:
+@pytest.mark.parametrize(("value", "stuck"), [(7.0, True), (6.0, False)])
+def test_values_of_all_keys_say_whether_runs_are_ordinary(value: float, stuck: bool) -> None:
     random = np.random.default_rng(6)
-    keys = np.tile(np.arange(4), 250)
+    keys = np.tile(np.arange(5), 200)
     X, targets = random.normal(size=(1000, 1)), random.normal(size=1000)
-    for key in range(4):
-        targets[np.flatnonzero(keys == key)[200:230]] = [7.0, 7.0, 8.0, 9.0][key]
-    targets[np.flatnonzero(keys == 3)[100:130]] = 6.0
-    for stuck in (True, False):
-        belief = ResidualBelief(1)
-        said = belief.update(0.5 * X[:, 0], targets, X, keys)
-        verdict = belief.judge_log(0.5 * X[:, 0], targets, said, keys)
-        assert (verdict.stuck > 0.5).any() == stuck
-        _, (final, _) = reference_belief.judge_residuals(X, 0.5 * X[:, 0], targets, keys)
-        np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
-        targets[targets == 7.0] = np.where(keys[targets == 7.0] == 0, 7.0, 5.0)
+    for key, said in enumerate([value, 7.0, 8.0, 9.0, 10.0]):
+        targets[np.flatnonzero(keys == key)[150:180]] = said
+    predictions, belief = 0.5 * X[:, 0], ResidualBelief(1)
+    judgements = belief.update(predictions, targets, X, keys)
+    verdict = belief.judge_log(predictions, targets, judgements, keys)
+    assert np.count_nonzero(judgements.stuck > 0.5) > 50
+    assert np.count_nonzero(verdict.stuck > 0.5) == (145 if stuck else 0)
+    _, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
