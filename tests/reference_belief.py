@@ -352,11 +352,12 @@ def find_ordinary_runs(rows_of_keys, targets, held):
         alike = {targets[other[0]] for other in rest if 3 * len(other) >= len(run)} - {value}
         same = sorted((len(other) for other in rest if targets[other[0]] == value), reverse=True)
         expected = 0.0
-        if len(same) >= max(8, 0.02 * len(runs)):
+        if len(same) > 4 and sum(same) >= 0.25 * (len(targets) - len(run)):
             logs = np.log(np.add(same[:5], 3) / (same[4] + 3))
             power = 4 / logs.sum() if logs.sum() > 0 else np.inf
             expected = 1.0 if len(run) <= same[0] else 4 * ((len(run) + 3) / (same[4] + 3)) ** -power
-        if held[run].any() and (len(alike) > 3 + len(targets) / 10_000 or expected >= 0.01):
+        repeating = sum(len(other) == 1 for other in runs) <= len(targets) / 3
+        if held[run].any() and ((repeating and len(alike) >= 3) or expected >= 0.01):
             yield run
 
 

@@ -14,9 +14,10 @@ from redescend.numeric import Array
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
 
-SIMILAR, SEVERAL, OFTEN = 1.0 / 3.0, 3, 1e-4
-"""Runs of at least this part of the length of another are like it. Targets come in runs if more than SEVERAL other
-values have such runs, and one more for each 1/OFTEN records, because a sensor may stick that often."""
+SIMILAR, SEVERAL, ALONE = 1.0 / 3.0, 3, 1.0 / 3.0
+"""Runs of at least the first part of the length of another are like it. Targets come in runs if at least SEVERAL other
+values have such runs, and if at most the last part of all targets differs from both neighbours: a sensor may stick
+several times, but the other targets then still change."""
 
 TOP, SHIFT, CHANCE = 4, 3.0, 0.01
 """The tail of the runs of a frequent value is a power of the length and SHIFT, fitted to the longest TOP of them. A run
@@ -108,9 +109,10 @@ def are_natural_runs(targets: Array, stuck: Array) -> bool:
 def find_ordinary_runs(targets: Array, changes: Array, stuck: Array) -> Array:
     """Find the records of runs of equal targets that are no stuck sensor, for the other runs of the table.
 
-    A run is ordinary if several other values have runs like it, each value counting once: the table is sorted or has
-    groups. A run of a frequent value, one with many runs, is compared with the others of this value as well: their
-    lengths may have a power law for a tail, and a run is ordinary if one as long is to be expected.
+    A run is ordinary if several other values have runs like it, each value counting once, and if most of the targets
+    repeat: the table is sorted or has groups. If a quarter of the other records have its value, it is compared with the
+    other runs of this value as well: their lengths may have a power law for a tail, and a run is ordinary if one as
+    long is to be expected.
 
     Parameters
     ----------
@@ -143,14 +145,15 @@ def find_ordinary_runs(targets: Array, changes: Array, stuck: Array) -> Array:
     order = np.lexsort((lengths, codes))
     places = np.searchsorted(codes[order], np.arange(len(values) + 1))
     ordinary = np.zeros(len(starts), np.bool_)
+    repeating = np.count_nonzero(lengths == 1) <= ALONE * len(targets)
     for run in np.flatnonzero(np.logical_or.reduceat(stuck, starts)):
         others = len(values) - 1 - np.searchsorted(longest, SIMILAR * lengths[run])
         low, high = places[codes[run] : codes[run] + 2]
         same = lengths[order[low:high]]
         rest = np.delete(same, np.searchsorted(same, lengths[run]))
-        frequent = len(rest) >= max(layout.FEWEST, layout.RARE_POINT * len(starts))
+        frequent = len(rest) > TOP and rest.sum() >= layout.COMMON_POINT * (len(targets) - lengths[run])
         expected = _expect(rest, lengths[run]) if frequent else 0.0
-        ordinary[run] = others > SEVERAL + OFTEN * len(targets) or expected >= CHANCE
+        ordinary[run] = (repeating and others >= SEVERAL) or expected >= CHANCE
     return np.repeat(ordinary, lengths)
 
 
