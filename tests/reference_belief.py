@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 from scipy import stats
 
@@ -328,6 +330,8 @@ def judge_residuals(X, predictions, targets, keys=None):
             due = t + 1 + min(max(16, (t + 1) // 4), 512)
     fit.fit(every if every.sum() >= 100 else recent, 100)
     final, stuck = np.empty(n), np.array([said[4] for said in out])
+    for run in find_ordinary_runs([k.rows for k in known.values()], targets, stuck > 0.5):
+        stuck[run] = 0.0
     held = stuck > 0.5
     if np.mean(held) > 0.15:
         value = np.median(targets[held])
@@ -338,6 +342,23 @@ def judge_residuals(X, predictions, targets, keys=None):
         cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
         final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
+
+
+def find_ordinary_runs(rows_of_keys, targets, held):
+    """Runs that were taken for stuck and are not longer than other runs of the table let expect."""
+    runs = [list(run) for rows in rows_of_keys for _, run in groupby(rows, key=lambda row: targets[row])]
+    for i, run in enumerate(runs):
+        rest, value = runs[:i] + runs[i + 1 :], targets[run[0]]
+        alike = {targets[other[0]] for other in rest if 3 * len(other) >= len(run)} - {value}
+        same = sorted((len(other) for other in rest if targets[other[0]] == value), reverse=True)
+        expected = 0.0
+        if len(same) > 4 and sum(same) >= 0.25 * (len(targets) - len(run)):
+            logs = np.log(np.add(same[:5], 3) / (same[4] + 3))
+            power = 4 / logs.sum() if logs.sum() > 0 else np.inf
+            expected = 1.0 if len(run) <= same[0] else 4 * ((len(run) + 3) / (same[4] + 3)) ** -power
+        repeating = sum(len(other) == 1 for other in runs) <= len(targets) / 3
+        if held[run].any() and ((repeating and len(alike) >= 3) or expected >= 0.01):
+            yield run
 
 
 def final_verdict(fit, z, targets, stuck, cut_off):

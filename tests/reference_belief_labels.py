@@ -40,7 +40,13 @@ def fit_labels(counts, flips, iterations, pooled):
     w /= w.sum()
     right_1, wrong_1 = w @ ((1 - shares[:, 1:]) * models), w @ (shares[:, :1] * (1 - models))
     right_0, wrong_0 = w @ ((1 - shares[:, :1]) * (1 - models)), w @ (shares[:, 1:] * models)
-    return np.log([right_0 / wrong_0, right_1 / wrong_1]), w @ models
+    odds_0, odds_1 = right_0 / wrong_0, right_1 / wrong_1
+    # Of more than two classes, predictions must be mostly right with some margin, up to that for another class.
+    for c in range(56 if pooled == 0 else 0):
+        heard = [counts[:, k:].sum(axis=1) for k in range(56, 112 - c)]
+        if not any(n_1 - 0.55 * (n_0 + n_1) > 0.5 * np.sqrt(n_0 + n_1) for n_0, n_1 in heard):
+            odds_1[c] += 1
+    return np.log([odds_0, odds_1]), w @ models
 
 
 def judge_labels(margins, labels):

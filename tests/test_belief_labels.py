@@ -27,6 +27,34 @@ def test_labels_are_judged_as_by_the_slow_reference(classes: int) -> None:
         np.testing.assert_allclose(belief.predict_proba(margins)[:, 1], calibrated, rtol=1e-8)
 
 
+@pytest.mark.parametrize("classes", [20, 90])
+def test_no_label_is_called_wrong_that_the_model_cannot_predict(classes: int) -> None:
+    random = np.random.default_rng(0)
+    margins, labels = random.normal(size=(2000, classes)), random.integers(0, classes, 2000)
+    belief, table = LabelBelief(classes), LabelBelief(classes)
+    belief.update(margins, labels)
+    table.learn_table(margins, labels)
+    for model in (belief, table):
+        verdict = model.judge_log(margins, labels)
+        assert len(verdict.suspects(0.1)) == 0
+        assert len(np.unique(verdict.clean_log_odds)) == 2000
+    _, final, _ = reference_belief_labels.judge_labels(margins[:300], labels[:300])
+    short = LabelBelief(classes)
+    short.update(margins[:300], labels[:300])
+    np.testing.assert_allclose(short.judge_log(margins[:300], labels[:300]).clean_log_odds, final, rtol=1e-8, atol=1e-8)
+
+
+def test_labels_are_called_wrong_where_predictions_with_large_margins_are_right() -> None:
+    random = np.random.default_rng(1)
+    margins, labels = random.normal(size=(3000, 20)), random.integers(0, 20, 3000)
+    margins[np.arange(1000), labels[:1000]] += 30.0
+    wrong = np.arange(0, 1000, 10)
+    labels[wrong] = (labels[wrong] + random.integers(1, 20, 100)) % 20
+    belief = LabelBelief(20)
+    belief.learn_table(margins, labels)
+    np.testing.assert_array_equal(np.sort(belief.judge_log(margins, labels).suspects(0.1)), wrong)
+
+
 @pytest.mark.parametrize("classes", [2, 5])
 def test_suspect_labels_are_mostly_flipped_and_probabilities_are_calibrated(classes: int) -> None:
     margins, labels, flipped = labelled(8000, classes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -119,4 +121,57 @@ def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float
     verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))
     assert (verdict.stuck[610:] > 0.99).all() == (verdict.stuck[610:] > 0.0).any() == stuck
     _, (final, _) = reference_belief.judge_residuals(X, predictions, targets)
+    np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
+def mostly_sorted(random: np.random.Generator) -> np.ndarray:
+    """Counts of which some parts are sorted, so that half of the zeros are in three long runs."""
+    counts = random.poisson(1.7, size=1200).astype(float)
+    counts[300:350], counts[500:590], counts[800:860] = 0.0, 0.0, 0.0
+    return counts
+
+
+def grouped(random: np.random.Generator) -> np.ndarray:
+    """A number of each group: groups of one or two first, then larger ones."""
+    sizes = np.concatenate([random.integers(1, 3, 300), random.integers(20, 40, 30)])
+    return np.repeat(random.normal(size=330), sizes)
+
+
+@pytest.mark.parametrize(("make", "end"), [(mostly_sorted, 1000), (grouped, 1100)])
+def test_runs_like_others_are_ordinary_and_one_of_another_value_is_stuck(
+    make: Callable[[np.random.Generator], np.ndarray], end: int
+) -> None:
+    random = np.random.default_rng(4)
+    targets = make(random)
+    X = random.normal(size=(len(targets), 1))
+    predictions = np.mean(targets) + 0.5 * X[:, 0]
+    for stuck in (False, True):
+        if stuck:
+            targets[900:end] = 3.125
+        belief = ResidualBelief(1)
+        said = belief.update(predictions, targets, X)
+        assert (said.stuck > 0.5).any()
+        verdict = belief.judge_log(predictions, targets, said)
+        np.testing.assert_array_equal(np.flatnonzero(verdict.stuck > 0.5), np.arange(901, end) if stuck else [])
+        _, (final, held) = reference_belief.judge_residuals(X, predictions, targets)
+        np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(verdict.stuck, held, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_sensor_that_sticks_often_is_found_if_the_other_targets_of_all_keys_change(grouped: bool) -> None:
+    random = np.random.default_rng(6)
+    keys = np.tile(np.arange(5), 200)
+    X, targets = random.normal(size=(1000, 1)), random.normal(size=1000)
+    for key in range(5):
+        rows = np.flatnonzero(keys == key)
+        targets[rows[150:180]] = 6.0 + key
+        if grouped:
+            targets[rows[60:150]], targets[rows[180:]] = np.repeat(targets[rows[60:63]], 30), -6.0 - key
+    predictions, belief = 0.5 * X[:, 0], ResidualBelief(1)
+    judgements = belief.update(predictions, targets, X, keys)
+    verdict = belief.judge_log(predictions, targets, judgements, keys)
+    assert np.count_nonzero(judgements.stuck > 0.5) > 50
+    assert np.count_nonzero(verdict.stuck > 0.5) == (0 if grouped else 145)
+    _, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)

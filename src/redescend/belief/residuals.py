@@ -22,7 +22,7 @@ from redescend.belief.table import (
     log_slope,
     to_logarithmic,
 )
-from redescend.belief.verdicts import Judgements, Verdict, are_natural_runs, final_counts
+from redescend.belief.verdicts import Judgements, Verdict, are_natural_runs, final_counts, find_ordinary_runs
 from redescend.errors import DataError
 from redescend.kernels.belief import layout, rounds
 from redescend.kernels.belief.cells import find_quantiles
@@ -317,10 +317,12 @@ class ResidualBelief(ResidualState):
         scale = np.maximum(scale, self._smallest_sizes()[records.places])
         logarithmic = np.inf if X is None and self.dim else self._judge_logarithms(records, None)
         log_odds = self._look_up(records, scale, fitted.log_odds, outliers, logarithmic)
-        if are_natural_runs(records.targets, stuck > HALF):
-            stuck[:] = 0.0
         # What is said of several records in a row is said of those of one key.
         order = np.argsort(records.places, kind="stable")
+        changes = np.diff(records.places[order], prepend=-1) != 0
+        stuck[order[find_ordinary_runs(records.targets[order], changes, stuck[order] > HALF)]] = 0.0
+        if are_natural_runs(records.targets, stuck > HALF):
+            stuck[:] = 0.0
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]
             rounds.combine_all(work, records.targets[rows], held, outliers)

@@ -14,6 +14,15 @@ from redescend.numeric import Array
 PREDICTED = 0.01
 """A target that the final model predicts up to this part of half an interval is not stuck."""
 
+SIMILAR, SEVERAL, ALONE = 1.0 / 3.0, 3, 1.0 / 3.0
+"""Runs of at least the first part of the length of another are like it. Targets come in runs if at least SEVERAL other
+values have such runs, and if at most the last part of all targets differs from both neighbours: a sensor may stick
+several times, but the other targets then still change."""
+
+TOP, SHIFT, CHANCE = 4, 3.0, 0.01
+"""The tail of the runs of a frequent value is a power of the length and SHIFT, fitted to the longest TOP of them. A run
+is ordinary if at least CHANCE runs are expected to be as long."""
+
 
 class Judgements(Outputs):
     """The judgements of records, each from before it was learned from.
@@ -95,6 +104,66 @@ def are_natural_runs(targets: Array, stuck: Array) -> bool:
         return bool(share > HALF)
     value = np.median(targets[stuck])
     return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
+
+
+def find_ordinary_runs(targets: Array, changes: Array, stuck: Array) -> Array:
+    """Find the records of runs of equal targets that are no stuck sensor, for the other runs of the table.
+
+    A run is ordinary if several other values have runs like it, each value counting once, and if most of the targets
+    repeat: the table is sorted or has groups. If a quarter of the other records have its value, it is compared with the
+    other runs of this value as well: their lengths may have a power law for a tail, and a run is ordinary if one as
+    long is to be expected.
+
+    Parameters
+    ----------
+    targets : array of floats, shape (rows,)
+        Targets, key by key.
+    changes : array of bools, shape (rows,)
+        Whether a record is the first one of a key.
+    stuck : array of bools, shape (rows,)
+        Whether each target was taken for that of a stuck sensor.
+
+    Returns
+    -------
+    array of bools, shape (rows,)
+        Whether each record is in an ordinary run of which a record was taken for stuck.
+
+    Examples
+    --------
+    >>> groups, alone = np.repeat([3.0, 1.0, 2.0, 5.0, 4.0], 30), np.append(np.arange(100.0), np.full(30, 4.5))
+    >>> [find_ordinary_runs(y, y < 0.0, y == y[-1]).any().item() for y in (groups, alone)]
+    [True, False]
+    """
+    if not stuck.any():
+        return np.zeros(len(targets), np.bool_)
+    starts = np.flatnonzero(np.append(True, np.diff(targets) != 0.0) | changes)
+    lengths = np.diff(starts, append=len(targets))
+    values, codes = np.unique(targets[starts], return_inverse=True)
+    longest = np.zeros(len(values))
+    np.maximum.at(longest, codes, lengths)
+    longest.sort()
+    order = np.lexsort((lengths, codes))
+    places = np.searchsorted(codes[order], np.arange(len(values) + 1))
+    ordinary = np.zeros(len(starts), np.bool_)
+    repeating = np.count_nonzero(lengths == 1) <= ALONE * len(targets)
+    for run in np.flatnonzero(np.logical_or.reduceat(stuck, starts)):
+        others = len(values) - 1 - np.searchsorted(longest, SIMILAR * lengths[run])
+        low, high = places[codes[run] : codes[run] + 2]
+        same = lengths[order[low:high]]
+        rest = np.delete(same, np.searchsorted(same, lengths[run]))
+        frequent = len(rest) > TOP and rest.sum() >= layout.COMMON_POINT * (len(targets) - lengths[run])
+        expected = _expect(rest, lengths[run]) if frequent else 0.0
+        ordinary[run] = (repeating and others >= SEVERAL) or expected >= CHANCE
+    return np.repeat(ordinary, lengths)
+
+
+def _expect(lengths: Array, length: float) -> float:
+    """How many runs are expected to have this length at least, by the power law of the longest of these, in order."""
+    *top, least = lengths[: -TOP - 2 : -1] + SHIFT
+    spread = float(np.log(top).sum() - TOP * np.log(least))
+    if length <= lengths[-1]:
+        return 1.0
+    return TOP * float(((length + SHIFT) / least) ** (-TOP / spread)) if spread > 0.0 else 0.0
 
 
 def are_predicted(targets: Array, predictions: Array, low: Array, high: Array) -> Array:

@@ -46,6 +46,9 @@ larger one; none is below the second."""
 FLIP_PRIOR, KEEP_PRIOR, MOST_FLIPS = 1.0, 20.0, 0.45
 ITERATIONS, FINAL_ITERATIONS = 2, 100
 
+CLEARLY = 0.5
+"""By how much more records than a share of them something is clearly more: this, times the root of their number."""
+
 
 class State(NamedTuple):
     """All that a belief in labels has learned, in the order in which its arrays are saved."""
@@ -128,6 +131,26 @@ def weigh_models(counts: Array, tables: Tables, flips: Array, weights: Array) ->
     share_weights(weights)
 
 
+@part
+def doubt_predictions(counts: Array, log_odds: Array) -> None:
+    """Of more than two classes, no label is called wrong where the predictions are not known to be mostly right.
+
+    That takes clearly more than 1 - MOST_FLIPS of the records in which the predicted class has this margin or a larger
+    one to be of that class, or of those with some smaller margin. Elsewhere, 1 is added to the odds of a right label.
+    """
+    right = total = 0.0
+    for c in range(SIDE, CELLS):
+        right += counts[1, c]
+        total += counts[0, c] + counts[1, c]
+    for c in range(SIDE, CELLS):
+        if right - (1.0 - MOST_FLIPS) * total > CLEARLY * np.sqrt(total):
+            return
+        against = CELLS - 1 - c
+        log_odds[1, against] = np.log1p(np.exp(log_odds[1, against]))
+        right -= counts[1, c]
+        total -= counts[0, c] + counts[1, c]
+
+
 class Fitted(NamedTuple):
     """What is fitted to the counts: the last fields of `State`, and a weight for every model with and without flips."""
 
@@ -161,6 +184,8 @@ def fit_labels(counts: Array, tables: Tables, iterations: int, pooled: float, fi
         log_odds[1, c] = np.log(right) - np.log(wrong)
         log_odds[0, c] = np.log(right_minus) - np.log(wrong_minus)
         positive[c] = share
+    if pooled == 0.0:
+        doubt_predictions(counts, log_odds)
     return find_threshold(log_odds, counts, FALSE_ALARMS)
 
 
