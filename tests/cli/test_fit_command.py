@@ -189,13 +189,6 @@ def test_a_narrow_terminal_shows_fewer_columns_but_whole_numbers(in_a_folder, mo
     assert 1 <= sum(name in table for name in names) < 5
 
 
-@pytest.mark.parametrize("arguments", [["fit", "prices.csv"], [*FIT, "--order", "3"], [*FIT, "--task", "guess"]])
-def test_wrong_usage_shows_how_it_is_used(records, arguments):
-    done = run(*arguments, code=2)
-    assert "Usage: redescend fit" in done.stderr
-    assert done.stdout == ""
-
-
 def test_what_should_not_happen_is_one_sentence_too(records, monkeypatch):
     def broken(*arguments, **settings):
         raise ZeroDivisionError("no such luck")

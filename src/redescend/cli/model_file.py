@@ -21,7 +21,7 @@ INTERVAL_HELP = "Also output the interval that contains this share of clean targ
 THRESHOLD_HELP = "Only output records that are less likely to be clean than P."
 
 Interval = Annotated[float | None, options.optional(options.OUTPUT, "SHARE", INTERVAL_HELP, min=0.0, max=1.0)]
-Threshold = Annotated[float | None, options.optional(options.OUTPUT, "P", THRESHOLD_HELP, min=0.0)]
+Threshold = Annotated[float | None, options.optional(options.OUTPUT, "P", THRESHOLD_HELP, min=0.0, max=1.0)]
 
 
 @options.flatten
