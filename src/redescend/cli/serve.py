@@ -66,6 +66,7 @@ def serve(
         from redescend.serve.logs import LOGGER, LogFormat, configure_logs
         from redescend.serve.server import check_host, run_server
         from redescend.serve.settings import Limits
+        from redescend.streaming.report.formatting import format_count
 
         token = token or os.environ.get(TOKEN) or None
         check_host(host, token)
@@ -82,7 +83,10 @@ def serve(
             _create(folder, path)
         for name, writer in folder.writers.items():
             extra = about(writer.model)
-            LOGGER.info("Model '%s': %s records.", name, f"{extra['fields']['records']:,}", extra=extra)
+            before = (
+                f", after the {format_count(writer.model.earlier)} of its model file" if writer.model.earlier else ""
+            )
+            LOGGER.info("Model '%s': %s%s.", name, format_count(extra["fields"]["records"]), before, extra=extra)
         run_server(folder, host, port, token)
 
 

@@ -82,8 +82,15 @@ def describe_live(model: ServedModel, rates: Rates) -> dict[str, Any]:
         figures.append(draw_rates(rates))
     names = ([] if schema.by is None else [schema.by]) + schema.inputs
     rows = [_list_suspect(schema, each, names[:COLUMNS]) for each in model.list_suspects()[:SUSPECTS]]
-    result = f"Learned from {learned:,} of {format_count(counts.records)}; the target is '{schema.target}'."
-    return _page(model.name, result, tiles, figures, names[:COLUMNS], rows)
+    return _page(model.name, _describe_counts(model, schema.target), tiles, figures, names[:COLUMNS], rows)
+
+
+def _describe_counts(model: ServedModel, target: str) -> str:
+    """Say how many records the model has learned from, here and in the model file that it was made from."""
+    records = model.counts.records
+    said = f"Learned from {model.counts.learned:,} of {format_count(records)}" if records else "No records yet"
+    before = f", after the {format_count(model.earlier)} of its model file" if model.earlier > 0 else ""
+    return f"{said}{before}; the target is '{target}'."
 
 
 def _page(
