@@ -11,6 +11,7 @@ import typer
 
 from redescend.cli import options
 from redescend.cli.exit_codes import Code, exit_on_error
+from redescend.errors import ParameterError
 
 if TYPE_CHECKING:
     from redescend.streaming.audit import Audit
@@ -54,6 +55,8 @@ def audit(
 
         if out is not None:
             choose_writer(out)
+        if heat_map is not None and heat_map.suffix.lower() != ".svg":
+            raise ParameterError(f"'{heat_map}' cannot be written: a heat map is an SVG file, so name it FILE.svg.")
         check_outputs({"the output": out, "the heat map": heat_map}, source)
         opened = reading.open(source)
         with announce_compilation(running.quiet), ProgressLine(opened, quiet=running.quiet) as line:

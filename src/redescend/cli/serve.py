@@ -83,9 +83,8 @@ def serve(
             _create(folder, path)
         for name, writer in folder.writers.items():
             extra = about(writer.model)
-            before = (
-                f", after the {format_count(writer.model.earlier)} of its model file" if writer.model.earlier else ""
-            )
+            earlier = writer.model.earlier
+            before = f", after the {format_count(earlier)} of its model file" if earlier else ""
             LOGGER.info("Model '%s': %s%s.", name, format_count(extra["fields"]["records"]), before, extra=extra)
         run_server(folder, host, port, token)
 
@@ -95,6 +94,8 @@ def _create(folder: ModelFolder, path: Path) -> None:
     name = path.stem
     if name in folder.writers or name in folder.broken:
         return
+    if not path.exists():
+        raise DataError(f"There is no file {path}; name a model file, or a .json file with settings.")
     content = path.read_bytes()
     try:
         if path.suffix.lower() == ".json":

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from redescend.cli.console import log
 from redescend.cli.exit_codes import Code
+from redescend.cli.options import DEFAULTS
 from redescend.errors import quote
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # of Typer or, before Typer 0.26, of Click
@@ -68,7 +69,9 @@ def describe_usage_error(error: Any) -> str:
         near = _join(sorted(error.possibilities or ()))
         return f"{command or 'redescend'} has no option {error.option_name}; {f'did you mean {near}?' if near else see}"
     if isinstance(error, typer.BadParameter) and error.param is not None:
-        return f"{_name(error.param)} {_describe_value(error)}"
+        source: Any = error.ctx and error.ctx.get_parameter_source(error.param.name)
+        where = f" in {DEFAULTS}" if source is not None and source.name == "DEFAULT_MAP" else ""
+        return f"{_name(error.param)}{where} {_describe_value(error)}"
     for pattern, words in OTHERS.items():
         if found := re.fullmatch(pattern, error.message, re.DOTALL):
             sentence = found.expand(words)
