@@ -64,8 +64,9 @@ def audit(
         if not running.quiet:
             _log_audit(result)
         if heat_map is not None:
+            picture = draw_heat_map(result.audited, result.shares, result.records, result.unpredictable)
             with replace_file(heat_map) as file:
-                file.write(draw_heat_map(result.audited, result.shares, result.records).encode())
+                file.write(picture.encode())
         cells = result.cells if top is None else result.cells[:top]
         if out is None and sys.stdout.isatty():
             print_cells(cells, MAX_CELLS if top is None else top)
