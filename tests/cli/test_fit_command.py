@@ -185,6 +185,7 @@ def test_a_narrow_terminal_shows_fewer_columns_but_whole_numbers(in_a_folder, mo
     table = capsys.readouterr().out
     first = next(line for line in table.splitlines() if "98765432" in line)
     assert first.split()[1] == "8"  # the row, behind the frame
+    assert "< 0.001" in first  # as in the report, not 3.36e-08
     assert "\N{HORIZONTAL ELLIPSIS}" not in table
     assert 1 <= sum(name in table for name in names) < 5
 
