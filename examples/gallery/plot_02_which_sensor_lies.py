@@ -31,7 +31,7 @@ for airport in table.columns:
     print(f"{airport}: {shares[airport]:.1%} of the hours are suspects")
 
 # %%
-figure, axes = plt.subplots(figsize=(8, 3))
+figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
 colors = ["C1" if airport == "LGA" else "C2" for airport in shares]
 axes.barh(list(shares), [100 * share for share in shares.values()], color=colors)
 axes.axvline(100 * wrong.mean(), color="black", dashes=(3, 2), linewidth=1)

@@ -34,12 +34,12 @@ true = np.bincount(cells, ~wrong, minlength=10) / np.maximum(counts, 1)
 mean = np.bincount(cells, said, minlength=10) / np.maximum(counts, 1)
 kept = counts >= 10
 
-figure, axes = plt.subplots(figsize=(5.6, 5.2))
+figure, axes = plt.subplots(figsize=(5.6, 5.2), layout="constrained")
 axes.plot([0, 1], [0, 1], color="C2", dashes=(3, 2), linewidth=1, label="ideal")
 axes.plot(mean[kept], true[kept], "o-", color="C0", label="20,000 diamonds")
 for x, y, count in zip(mean[kept], true[kept], counts[kept], strict=True):
     axes.annotate(f"{count:,}", (x, y), textcoords="offset points", xytext=(8, -11), fontsize=8, color="0.35")
-axes.set(xlabel="probability of being clean, as said", ylabel="share that is clean", xlim=(-0.02, 1.1))
+axes.set(xlabel="probability of being clean, as said", ylabel="share that is clean", xlim=(-0.02, 1.19))
 axes.set_title("It errs on the side of believing a record")
 axes.legend(loc="upper left")
 plt.show()

@@ -114,3 +114,10 @@ except Exception as error:
 """.replace("AFTERWARDS", afterwards)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (143, "Interrupted.\n")
+
+
+def test_a_command_without_its_packages_says_how_to_install_them():
+    program = "import sys; sys.modules['typer'] = None; from redescend.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, "fit"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "The command needs Typer and Rich; install it with: pip install 'redescend[cli]'\n"

@@ -186,7 +186,7 @@ def test_intervals_are_those_of_the_model(models):
     assert [float(one["low"]) for one in shown] == low.tolist()
     assert [float(one["high"]) for one in shown] == high.tolist()
     assert "Intervals need a model of numbers" in refused("predict", "labels", "new.csv", "--interval", "0.8")
-    assert "must be a float in (0, 1)" in refused("predict", "m", "new.csv", "--interval", "1")
+    assert "--interval must be a number between 0 and 1" in refused("predict", "m", "new.csv", "--interval", "1")
 
 
 @pytest.mark.parametrize("drifts", [False, True])

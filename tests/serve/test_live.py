@@ -8,9 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from redescend.serve.folder import ModelFolder
+import redescend as rd
+from redescend.serve.folder import ModelFolder, open_model
+from redescend.serve.journal import Fsync
 from redescend.serve.live import PAGE, POLICY, Page, describe_live
 from redescend.serve.settings import Limits
+from redescend.streaming import fit_stream
 from tests.serve.browser import Browser, wait_until
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings
 
@@ -159,6 +162,23 @@ def test_figures_of_numbers_labels_and_keys(folder):
         assert len(recent.rows) == counts.learned
         assert int(recent.suspects.sum()) == counts.suspects
         assert bool(np.isfinite(recent.low).any()) == (name != "label")
+
+
+def test_a_model_of_a_file_says_what_it_has_learned_from(folder, tmp_path):
+    records = make_records(300, seed=3)
+    (tmp_path / "prices.jsonl").write_bytes(b"\n".join(to_lines(records[:-1])))
+    fitted, rounds = fit_stream(str(tmp_path / "prices.jsonl"), "price", passes=2, linear=True)
+    rounds.run()
+    rd.save(fitted, tmp_path / "m")
+    assert fitted.distinct_records > 280
+    model = folder.create("file", start=(tmp_path / "m").read_bytes())
+    before = f"after the {fitted.distinct_records} records of its model file; the target is 'price'."
+    assert describe_live(model, [])["result"] == f"No records yet, {before}"
+    model.commit([make_request(to_lines(records[:10]))])
+    assert describe_live(model, [])["result"] == f"Learned from 10 of 10 records, {before}"
+    folder._snapshot(model)()
+    again = open_model(model.folder, Limits(), Fsync.ALWAYS)
+    assert describe_live(again, [])["result"] == f"Learned from 10 of 10 records, {before}"
 
 
 def test_the_newest_400_rounds_are_kept_in_order(folder):

@@ -17,6 +17,7 @@ from redescend.sources import open_source
 from redescend.sources.sampling import hash_contents
 from redescend.streaming.audit import audit_source
 from redescend.streaming.far_out import LIGHTEST, NEVER, find_range, fit_tail
+from redescend.streaming.report.charts import draw_heat_map
 from tests.cli.commands import run
 
 ROWS = 1500
@@ -274,6 +275,12 @@ def test_the_heat_map_shows_where_suspects_are(tmp_path, monkeypatch):
     assert any(title.startswith("width, rows 598 to 612: ") for title in titles)
     names = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert {"heat", "dew", "size", "width", "row"} <= set(names)
+
+
+def test_the_heat_map_names_columns_that_only_rules_judge():
+    picture = draw_heat_map(["a", "b"], np.zeros((2, 10)), 100, ["b"])
+    assert ">a</text>" in picture
+    assert ">b (rules only)</text>" in picture
 
 
 @pytest.mark.parametrize("by", ["shop", "b", "c"])

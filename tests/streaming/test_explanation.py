@@ -196,3 +196,23 @@ def test_the_command_and_the_report_explain(tmp_path, monkeypatch):
     run("fit", "prices.csv", "--target", "price", "--by", "town", "--model", "towns", "--quiet")
     assert isinstance(rd.load("towns"), rd.streaming.ModelStore)
     assert "a typical record" in run("explain", "towns", "prices.csv", "--row", 20).stdout
+
+
+def test_dates_are_explained_and_listed_as_dates(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(5)
+    x = random.normal(size=1500).round(3)
+    days = np.datetime64("2024-03-01") + (40 + 10 * x + random.normal(size=1500)).round().astype("timedelta64[D]")
+    days[600] += np.timedelta64(3650, "D")
+    pa.csv.write_csv(pa.table({"x": x, "due": days.astype(str)}), "due.csv")
+    run("fit", "due.csv", "--target", "due", "--model", "m", "--quiet")
+    said = run("explain", "m", "due.csv", "--row", 601).stdout
+    assert re.search(rf"^Row 601: due is {days[600]}, predicted 2024-\d\d-\d\dT\d\d:\d\d\.\n", said)
+    assert re.search(r"clean values are between 2024-\S+ and 2024-\S+; a value below 2024-\S+ or above 2024-", said)
+    assert "Contributions to the prediction (in days):" in said
+    assert re.search(r"a typical record +2024-", said)
+    assert re.search(r"x = \S+ +[+-]?\d+\.?\d*\n", said)
+    assert re.search(r"sum +2024-", said)
+    page = (tmp_path / "m.report.html").read_text()
+    assert re.search(rf"due\.csv row 601: due is {days[600]}, expected 2024-\S+ to 2024-", page)
+    assert f"<td>{days[600]}</td><td>2024-" in page

@@ -298,6 +298,9 @@ def test_an_explanation_of_another_prediction_is_left_out(tmp_path):
     assert why[2901]["prediction"] == pytest.approx(-5.0, abs=1.0)
     page = (tmp_path / "r.html").read_text()
     assert "The model has changed since" in page
+    assert "judged again after all were read" in page  # by the model of their time, not by the final one
+    cards = page.count('<section class="card">\n    <p class="ticket">')
+    assert 0 < page.count("<li><code>") == min(10, run.summary.suspect_count) - cards
 
 
 def test_a_batch_in_which_no_record_can_be_used_is_no_obstacle(tmp_path):

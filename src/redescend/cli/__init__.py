@@ -23,6 +23,7 @@ from redescend.cli.schema import schema
 from redescend.cli.serve import serve
 from redescend.cli.startup import allow_pandas, ensure_complete_output, start_fast
 from redescend.cli.tail import tail
+from redescend.cli.usage import PlainGroup
 
 __all__ = ["app"]
 
@@ -41,6 +42,7 @@ class App(typer.Typer):
 
 
 app = App(
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

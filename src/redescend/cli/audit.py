@@ -11,6 +11,7 @@ import typer
 
 from redescend.cli import options
 from redescend.cli.exit_codes import Code, exit_on_error
+from redescend.errors import ParameterError
 
 if TYPE_CHECKING:
     from redescend.streaming.audit import Audit
@@ -54,6 +55,8 @@ def audit(
 
         if out is not None:
             choose_writer(out)
+        if heat_map is not None and heat_map.suffix.lower() != ".svg":
+            raise ParameterError(f"'{heat_map}' cannot be written: a heat map is an SVG file, so name it FILE.svg.")
         check_outputs({"the output": out, "the heat map": heat_map}, source)
         opened = reading.open(source)
         with announce_compilation(running.quiet), ProgressLine(opened, quiet=running.quiet) as line:
@@ -61,8 +64,9 @@ def audit(
         if not running.quiet:
             _log_audit(result)
         if heat_map is not None:
+            picture = draw_heat_map(result.audited, result.shares, result.records, result.unpredictable)
             with replace_file(heat_map) as file:
-                file.write(draw_heat_map(result.audited, result.shares, result.records).encode())
+                file.write(picture.encode())
         cells = result.cells if top is None else result.cells[:top]
         if out is None and sys.stdout.isatty():
             print_cells(cells, MAX_CELLS if top is None else top)

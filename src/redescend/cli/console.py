@@ -271,7 +271,7 @@ def _print_table(suspects: Sequence[Suspect], schema: Schema, important: Sequenc
 def _make_table(suspects: Sequence[Suspect], schema: Schema, names: Sequence[str]) -> Any:
     from rich.table import Table
 
-    from redescend.streaming.report.formatting import format_number, format_rounded, format_value
+    from redescend.streaming.report.formatting import format_predicted, format_target, format_value, format_weight
 
     several = len({suspect.file for suspect in suspects}) > 1
     table = Table(header_style="bold")
@@ -281,12 +281,12 @@ def _make_table(suspects: Sequence[Suspect], schema: Schema, names: Sequence[str
         table.add_column(_make_text(heading), justify="right", max_width=24, overflow="ellipsis", no_wrap=True)
     for suspect in suspects:
         played = suspect.round
-        first = [str(played.row), *([suspect.file] if several else []), format_number(played.clean_probability)]
-        values = [played.target, *(suspect.values.get(name) for name in names)]
+        first = [str(played.row), *([suspect.file] if several else []), format_weight(played.clean_probability)]
         cells = [
             *first,
-            format_rounded(played.prediction, within=(played.low, played.high)),
-            *map(format_value, values),
+            format_predicted(schema, played.prediction, within=(played.low, played.high)),
+            format_target(schema, played.target),
+            *(format_value(suspect.values.get(name)) for name in names),
         ]
         table.add_row(*map(_make_text, cells))
     return table

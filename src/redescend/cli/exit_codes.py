@@ -62,6 +62,16 @@ OPTIONS = (
 )
 """Parameters that errors name without their owner."""
 
+PLAIN = {
+    r"The 'level' parameter of predict_interval ": "--interval ",
+    r"\(--trees, linear=False, features='auto'\)": "(--trees)",
+    r"must be a float in \((\S+), (\S+)\)": r"must be a number between \1 and \2",
+    r"must be a float in \[(\S+), (\S+)\]": r"must be a number from \1 to \2",
+    r"('[^']*'), ('[^']*') or None\b": r"\1 or \2",
+    r", or a LinearLoss for (\w+)\. Got (\w+)\(.*\) instead": r" for \1. Got \2 instead",
+}
+"""What errors say to users of Python, and what they say to those of the command."""
+
 PATIENCE = 0.7  # seconds after which SIGTERM ends a process that is busy in compiled code
 
 
@@ -111,7 +121,11 @@ def name_options(message: str) -> str:
     '--lag-columns must be a list of columns. Got 7 instead.'
     >>> name_options("'lag_columns' needs 'lags': the numbers of records to look back.")
     '--lag-columns needs --lags: the numbers of records to look back.'
+    >>> name_options("The 'level' parameter of predict_interval must be a float in (0, 1). Got 1.0 instead.")
+    '--interval must be a number between 0 and 1. Got 1.0 instead.'
     """
+    for pattern, plain in PLAIN.items():
+        message = re.sub(pattern, plain, message)
     owned = rf"The '(\w+)' parameter of (?:{'|'.join(OWNERS)})(?= )"
     anything = rf"{owned}|'({'|'.join(OPTIONS)})'"
     return re.sub(anything, lambda found: "--" + (found[1] or found[2]).replace("_", "-"), message)

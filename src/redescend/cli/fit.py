@@ -126,7 +126,7 @@ def fit(
     """Fit a model to records, and show the most suspicious ones.
 
     Every record is predicted before it is learned from, and suspicious records get little weight. At the end, all
-    records are judged by the final model, for which a file is read once more. The ten records that are least likely
+    records are judged once more, for which a file is read again. The ten records that are least likely
     clean go to standard output: as a table on a terminal, otherwise as CSV. --suspects writes all suspects to a file.
     """
     with exit_on_error(running.debug, _explain_resuming(checkpoints.checkpoint)):

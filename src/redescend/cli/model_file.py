@@ -21,7 +21,7 @@ INTERVAL_HELP = "Also output the interval that contains this share of clean targ
 THRESHOLD_HELP = "Only output records that are less likely to be clean than P."
 
 Interval = Annotated[float | None, options.optional(options.OUTPUT, "SHARE", INTERVAL_HELP, min=0.0, max=1.0)]
-Threshold = Annotated[float | None, options.optional(options.OUTPUT, "P", THRESHOLD_HELP, min=0.0)]
+Threshold = Annotated[float | None, options.optional(options.OUTPUT, "P", THRESHOLD_HELP, min=0.0, max=1.0)]
 
 
 @options.flatten
@@ -166,14 +166,22 @@ def explain(
 
 def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
     """Format an explanation as lines of text."""
+    from redescend.sources.kinds import Kind
     from redescend.streaming.explanation import list_steps
-    from redescend.streaming.report.formatting import NEGLIGIBLE, format_rounded, format_value, format_weight
+    from redescend.streaming.report.formatting import (
+        NEGLIGIBLE,
+        format_predicted,
+        format_rounded,
+        format_target,
+        format_value,
+        format_weight,
+    )
 
     def show(number: Any) -> str:
-        return format_rounded(number, why.scale, (why.low, why.high))
+        return format_predicted(schema, number, why.scale, (why.low, why.high))
 
-    name, labels = schema.target, schema.classifies
-    yield f"Row {why.row}: {name} is {format_value(why.target)}, predicted {show(why.prediction)}."
+    name, labels, dates = schema.target, schema.classifies, schema.kind is Kind.DATE
+    yield f"Row {why.row}: {name} is {format_target(schema, why.target)}, predicted {show(why.prediction)}."
     if schema.lagged or any(feature.kind.value == "date" for feature in schema.features):
         yield "This is the prediction of the final model; for that at the time of the record, see fit --rounds."
     for one in why.extreme:
@@ -194,14 +202,16 @@ def format_explanation(why: Explanation, schema: Schema) -> Iterator[str]:
         rest = f"; a value {beyond} is more likely wrong than clean" if beyond else ""
         yield f"Nine in ten clean values are between {show(why.low)} and {show(why.high)}{rest}."
     yield ""
-    yield f"Contributions to the prediction{f' (logit of {why.prediction})' if labels else ''}:"
+    unit = f" (logit of {why.prediction})" if labels else " (in days)" if dates else ""
+    yield f"Contributions to the prediction{unit}:"
     parts = [("a typical record", why.typical)]
     parts += list_steps(why.contributions, schema, NEGLIGIBLE * why.scale, MAX_COLUMNS)
     width = max(len(text) for text, _ in parts)
-    for text, part in parts:
-        number = show(part)
-        yield f"  {text:<{width}}  {number if text == parts[0][0] or part < 0.0 else f'+{number}':>12}"
-    yield f"  {'sum':<{width}}  {show(why.total):>12}"
+    ends = 16 if dates else 12  # characters of a number
+    for place, (text, part) in enumerate(parts):
+        number = show(part) if place == 0 else format_rounded(part, why.scale, (why.low, why.high))
+        yield f"  {text:<{width}}  {number if place == 0 or part < 0.0 else f'+{number}':>{ends}}"
+    yield f"  {'sum':<{width}}  {show(why.total):>{ends}}"
     if why.nearest:
         yield ""
         yield "Most similar records that are probably clean:"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -293,10 +294,19 @@ def _parse_lags(text: str | None) -> list[int]:
 
 def _parse_component(name: str, registry: Registry[Any], text: str | None) -> Any:
     """Parse a loss or a transform, such as ``pinball:0.9``."""
+    if text is None:
+        return None
+    kind = re.split("[:(]", text, maxsplit=1)[0].strip()
+    if kind not in registry:
+        raise ParameterError(f"{name} must be one of {', '.join(registry)}. Got {quote(text)}.")
     try:
-        return None if text is None else registry.parse(text)
+        return registry.parse(text)
     except ParameterError as error:
-        raise ParameterError(f"{name} {text}: {error}") from None
+        problem = re.sub(r"^The ('\w+') parameter of \w+ ", r"\1 ", str(error))
+        example = re.search(rf"\b{kind}:[-.,\d]*\d", f"{LOSS_HELP} {TRANSFORM_HELP}")
+        if example and re.match("Cannot read|'.*' has the wrong", problem, re.DOTALL):
+            problem = f"its parameters cannot be read; write it as {example[0]}, for example."
+        raise ParameterError(f"{name} {text}: {problem}") from None
 
 
 DEFAULTS = Path("redescend.toml")  # in the current folder; for all commands, or for one of them
@@ -325,6 +335,11 @@ def read_defaults(commands: dict[str, Any], path: Path = DEFAULTS) -> dict[str, 
             own = {_to_name(key): value for key, value in table.items()}
             _check_names(path, f"redescend {command}", own, options[command])
             defaults[command] |= own
+    for name, command in commands.items():
+        several = {option.name for option in command.params if option.multiple}
+        defaults[name] |= {
+            key: [each] for key, each in defaults[name].items() if key in several and isinstance(each, str)
+        }
     return defaults
 
 

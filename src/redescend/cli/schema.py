@@ -59,10 +59,14 @@ def format_schema(name: str, kinds: dict[str, str], sample: Any) -> str:
 
 def read_schema_file(path: Path) -> list[tuple[str, str]]:
     """The columns and their types in a file that `redescend schema` wrote."""
+    if not path.exists():
+        raise ParameterError(f"There is no file {path}; write one with redescend schema --out {path}.")
     try:
         columns = tomllib.loads(path.read_text(encoding="utf-8"))["columns"]
         pairs = list(columns.items())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, LookupError, AttributeError) as error:
+    except (LookupError, AttributeError):
+        raise ParameterError(f"'{path}' has no table [columns]; write a schema with redescend schema.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"'{path}' is not a schema ({error}); write one with redescend schema.") from None
     for name, kind in pairs:
         if kind not in TYPES:

@@ -109,7 +109,7 @@ def apply_model(
     if out is not None:
         choose_writer(out)
     quarantine = choose_quarantine(sources, reading.on_bad, result.quarantine, out)
-    check_outputs({"the quarantine": quarantine, "the output": out}, sources, also_read=[model_file])
+    check_outputs({"the output": out, "the quarantine": quarantine}, sources, also_read=[model_file])
     model = read_model(model_file)
     if level is not None:
         check_interval(model.belief, level)

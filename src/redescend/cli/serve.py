@@ -66,6 +66,7 @@ def serve(
         from redescend.serve.logs import LOGGER, LogFormat, configure_logs
         from redescend.serve.server import check_host, run_server
         from redescend.serve.settings import Limits
+        from redescend.streaming.report.formatting import format_count
 
         token = token or os.environ.get(TOKEN) or None
         check_host(host, token)
@@ -82,7 +83,9 @@ def serve(
             _create(folder, path)
         for name, writer in folder.writers.items():
             extra = about(writer.model)
-            LOGGER.info("Model '%s': %s records.", name, f"{extra['fields']['records']:,}", extra=extra)
+            earlier = writer.model.earlier
+            before = f", after the {format_count(earlier)} of its model file" if earlier else ""
+            LOGGER.info("Model '%s': %s%s.", name, format_count(extra["fields"]["records"]), before, extra=extra)
         run_server(folder, host, port, token)
 
 
@@ -91,6 +94,8 @@ def _create(folder: ModelFolder, path: Path) -> None:
     name = path.stem
     if name in folder.writers or name in folder.broken:
         return
+    if not path.exists():
+        raise DataError(f"There is no file {path}; name a model file, or a .json file with settings.")
     content = path.read_bytes()
     try:
         if path.suffix.lower() == ".json":

@@ -105,6 +105,7 @@ def _restore(model: ServedModel, path: Path) -> Place:
             whole = [*vars(counts).values(), *place, *(number for each in keys.values() for number in each)]
             if all(type(number) is int and number >= 0 for number in whole) and counts.learned == statistics.learned:
                 model.serve(learned, statistics, counts)
+                model.earlier = learned.distinct_records - counts.learned
                 model.keys.update(keys)
                 model.newest.extend(json.loads(content["suspects"]))
                 model.recent.restore(content["recent"])
@@ -116,7 +117,9 @@ def _begin(model: ServedModel) -> None:
     """Begin with the model file or the schema that was given, if any."""
     start = model.folder / START
     if start.exists():
-        model.serve(load(start))
+        learned = load(start)
+        model.serve(learned)
+        model.earlier = learned.distinct_records
     elif model.settings.schema is not None:
         model.serve(model.make_model(model.settings.schema))
 

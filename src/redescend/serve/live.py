@@ -27,7 +27,8 @@ from redescend.streaming.report.formatting import (
     format_count,
     format_number,
     format_percent,
-    format_rounded,
+    format_predicted,
+    format_target,
     format_value,
     format_weight,
 )
@@ -80,9 +81,16 @@ def describe_live(model: ServedModel, rates: Rates) -> dict[str, Any]:
     if len(rates) > 1:
         figures.append(draw_rates(rates))
     names = ([] if schema.by is None else [schema.by]) + schema.inputs
-    rows = [_list_suspect(each, names[:COLUMNS]) for each in model.list_suspects()[:SUSPECTS]]
-    result = f"Learned from {learned:,} of {format_count(counts.records)}; the target is '{schema.target}'."
-    return _page(model.name, result, tiles, figures, names[:COLUMNS], rows)
+    rows = [_list_suspect(schema, each, names[:COLUMNS]) for each in model.list_suspects()[:SUSPECTS]]
+    return _page(model.name, _describe_counts(model, schema.target), tiles, figures, names[:COLUMNS], rows)
+
+
+def _describe_counts(model: ServedModel, target: str) -> str:
+    """Say how many records the model has learned from, here and in the model file that it was made from."""
+    records = model.counts.records
+    said = f"Learned from {model.counts.learned:,} of {format_count(records)}" if records else "No records yet"
+    before = f", after the {format_count(model.earlier)} of its model file" if model.earlier > 0 else ""
+    return f"{said}{before}; the target is '{target}'."
 
 
 def _page(
@@ -98,11 +106,11 @@ def _page(
     }
 
 
-def _list_suspect(outcome: Outcome, columns: list[str]) -> list[str]:
+def _list_suspect(schema: Schema, outcome: Outcome, columns: list[str]) -> list[str]:
     values = outcome["values"]
-    said = (format_weight(outcome["clean_probability"]), format_value(outcome["target"]))
+    said = (format_weight(outcome["clean_probability"]), format_target(schema, outcome["target"]))
     shown = (format_value(values.get(name))[:200] for name in columns)
-    return [f"{outcome['row']:,}", *said, format_rounded(outcome["prediction"]), *shown]
+    return [f"{outcome['row']:,}", *said, format_predicted(schema, outcome["prediction"]), *shown]
 
 
 # --- pictures ---

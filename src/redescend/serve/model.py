@@ -65,6 +65,7 @@ class ServedModel:
         self.journal = Journal(folder / "journal", fsync)
         self.labels = LateLabels(limits.labels, limits.label_seconds)
         self.counts = Counts()
+        self.earlier = 0  # records that its model file had learned from
         self.keys = Keys(limits.keys)
         self._begun: deque[Begun] = deque()  # commits that are being written to the disk
         self._rows = 0  # records that were learned from, with those of these commits

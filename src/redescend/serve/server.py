@@ -268,7 +268,9 @@ def check_host(host: str, token: str | None) -> None:
     except ValueError:
         loopback = False
     if not loopback and not token:
-        raise ParameterError(f"To listen on {host}, set a token with --token; without one, only 127.0.0.1 is allowed.")
+        raise ParameterError(
+            f"To listen on {host}, set a token with --token; without one, the host must be loopback, such as 127.0.0.1."
+        )
 
 
 class Server(uvicorn.Server):
@@ -306,7 +308,8 @@ def run_server(folder: ModelFolder, host: str, port: int, token: str | None) -> 
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
+        number = error.errno or 0  # negative if a name cannot be resolved
+        why = os.strerror(number) if number > 0 else "there is no such address" if number < 0 else str(error)
         text = f"{host}:{port} cannot be listened on ({why}); choose another --port, or another --host."
         raise ParameterError(text) from None
     calls = Calls(folder, token)

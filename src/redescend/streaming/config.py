@@ -75,7 +75,9 @@ class FitConfig(ModelParameters):
         if self.by is None and (self.jobs, self.cluster) != (None, None):
             raise ParameterError("'jobs' and 'cluster' train one model per key; name the column of keys with 'by'.")
         if self.outputs.suspects is not None and self.transform is not None:
-            raise ParameterError("A list of all suspects needs a model without a fixed transform.")
+            raise ParameterError(
+                "A list of all suspects needs a model without a fixed transform; leave one of the two out."
+            )
         self._check_lags()
         if self.linear is not None:
             object.__setattr__(self, "linear", check_bool("fit_stream", "linear", self.linear))

@@ -170,9 +170,12 @@ DARKEST = 0.2  # stretches with at least this share of suspects are darkest
 LONGEST = 28  # letters of the name of a column that are shown
 
 
-def draw_heat_map(columns: Sequence[str], shares: Array, records: int) -> str:
-    """Draw the `shares` of suspects, a row for each column, a place for each stretch of the table."""
-    names = [abbreviate(name, LONGEST) for name in columns]
+def draw_heat_map(columns: Sequence[str], shares: Array, records: int, unpredicted: Sequence[str] = ()) -> str:
+    """Draw the `shares` of suspects, a row for each column, a place for each stretch of the table.
+
+    Columns that are `unpredicted` have suspects that were found by rules only, so none there means little.
+    """
+    names = [f"{abbreviate(name, LONGEST)}{' (rules only)' if name in unpredicted else ''}" for name in columns]
     left = 12 + LETTER * max(map(len, names))
     bottom, each = MAP_TOP + MAP_HEIGHT * len(names), MAP_WIDTH / shares.shape[1]
     out = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from redescend.engines.labels import label_probabilities
 from redescend.numeric import Array
 from redescend.streaming.model import StreamModel
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
-from redescend.streaming.report.formatting import format_number, format_percent
+from redescend.streaming.report.formatting import format_date, format_number, format_percent
 
 if TYPE_CHECKING:
     from redescend.streaming.encoding.features import Feature
@@ -81,7 +80,6 @@ def _write_values(feature: Feature, columns: Array, values: Array) -> None:
 
 
 MOST, HEIGHT = 4, 210.0  # the most pictures, and their height
-MAX_DAYS = 2_932_896  # the first day of the year 10,000
 
 
 class DateScale(Scale):
@@ -94,15 +92,6 @@ class DateScale(Scale):
         '2024-06-26'
         """
         return format_date(value)
-
-
-def format_date(days: float) -> str:
-    """Format days since 1970-01-01 as a date; a number that is too large for one stays a number.
-
-    >>> format_date(0.9), format_date(1e12)
-    ('1970-01-01', '1e+12')
-    """
-    return str(np.datetime64(math.floor(days), "D")) if abs(days) < MAX_DAYS else format_number(days)
 
 
 def draw_dependences(model: StreamModel, columns: list[str]) -> list[ReportFigure]:

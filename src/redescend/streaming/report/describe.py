@@ -21,7 +21,8 @@ from redescend.streaming.report.formatting import (
     format_count,
     format_number,
     format_percent,
-    format_rounded,
+    format_predicted,
+    format_target,
     format_value,
     format_weight,
 )
@@ -261,7 +262,10 @@ def render_run(run: Run) -> str:
     rows = []
     for one in least:
         played = one.round
-        pair = (format_value(played.target), format_rounded(played.prediction, within=(played.low, played.high)))
+        pair = (
+            format_target(schema, played.target),
+            format_predicted(schema, played.prediction, within=(played.low, played.high)),
+        )
         values = (format_value(one.values.get(name)) for name in shown)
         rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
     title = "Top suspects" if summary.suspect_count >= len(rows) else "The records that are least likely clean"

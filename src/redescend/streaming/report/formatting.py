@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from redescend.sources.kinds import Kind
+
+if TYPE_CHECKING:
+    from redescend.streaming.encoding.schema import Schema
 
 
 def format_number(value: float) -> str:
@@ -78,6 +85,45 @@ def format_rounded(content: Any, beside: Any = None, within: tuple[float | None,
         digits = min(max(digits, 2 + math.floor(math.log10(abs(content))) - math.floor(math.log10(width))), 15)
     shown = float(f"{content:.{digits}g}")
     return "0" if negligible else format_value(shown) if digits <= 6 or shown.is_integer() else f"{shown:.{digits}g}"
+
+
+MAX_DAYS = 2_932_896  # the first day of the year 10,000
+NARROW = 10.0  # days; dates in a narrower interval are shown with their time of day
+
+
+def format_date(days: float) -> str:
+    """Format days since 1970-01-01 as a date; a number that is too large for one stays a number.
+
+    >>> format_date(0.9), format_date(1e12)
+    ('1970-01-01', '1e+12')
+    """
+    return str(np.datetime64(math.floor(days), "D")) if abs(days) < MAX_DAYS else format_number(days)
+
+
+def format_target(schema: Schema, content: Any) -> str:
+    """Format a value of the target: dates, which are days since 1970-01-01 for a model, as dates again."""
+    if schema.kind is not Kind.DATE or not isinstance(content, float) or not abs(content) < MAX_DAYS:
+        return format_value(content)
+    return format_date(content) if content.is_integer() else _format_minute(content)
+
+
+def format_predicted(
+    schema: Schema, content: Any, beside: Any = None, within: tuple[float | None, float | None] = (None, None)
+) -> str:
+    """Format a prediction as `format_rounded` does; of a date as a date, with minutes in a narrow interval."""
+    if schema.kind is not Kind.DATE or not isinstance(content, float) or not abs(content) < MAX_DAYS:
+        return format_rounded(content, beside, within)
+    width = abs((within[1] or 0.0) - (within[0] or 0.0))
+    return _format_minute(content) if 0.0 < width < NARROW else format_date(round(content))
+
+
+def _format_minute(days: float) -> str:
+    """Format days since 1970-01-01 as a date with a time of day.
+
+    >>> _format_minute(19_800.5)
+    '2024-03-18T12:00'
+    """
+    return str(np.datetime64(round(days * 24 * 60), "m"))
 
 
 def format_first(count: int) -> str:

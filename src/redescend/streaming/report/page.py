@@ -7,6 +7,7 @@ summary and the counts alone, so that an interrupted and resumed run writes the 
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 import redescend
 from redescend.errors import needs_extra
 from redescend.files import replace_file
+from redescend.sources.kinds import Kind
 from redescend.streaming.explanation import list_steps
 from redescend.streaming.importance import rank_features
 from redescend.streaming.report import formatting
@@ -64,7 +66,11 @@ def write(
     """Write the report of a model, or of a run with one per key (None), completely or not at all; return its path."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
-        name: getattr(formatting, f"format_{name}") for name in ("weight", "count", "percent", "rounded", "value")
+        name: getattr(formatting, f"format_{name}") for name in ("weight", "count", "percent", "value")
+    }
+    environment.filters |= {
+        "target": partial(formatting.format_target, summary.schema),
+        "predicted": partial(formatting.format_predicted, summary.schema),
     }
     ranked = rank_features(model) if model is not None and summary.learned else []
     facts = describe_schema(summary.schema) if model is None else describe(model)
@@ -158,10 +164,9 @@ def describe_final(summary: Summary) -> list[str]:
     sentences = [f"Expected false alarms: {about} of {formatting.format_count(listed, 'suspect')}."]
     for run in stuck:
         name = summary.schema.target if run.key is None else f"{summary.schema.target} of {run.key}"
-        sentences.append(
-            f"{name} is stuck at {formatting.format_value(run.target)} from row {run.first:,} to row {run.last:,} "
-            f"({formatting.format_count(run.records)})."
-        )
+        value = formatting.format_target(summary.schema, run.target)
+        rows = f"from row {run.first:,} to row {run.last:,} ({formatting.format_count(run.records)})"
+        sentences.append(f"{name} is stuck at {value} {rows}.")
     return sentences + [
         f"{one.column} has an extreme value in {_describe_place(one.records, one.row)}: "
         f"{formatting.format_value(one.value)}."
@@ -209,17 +214,17 @@ class ExplainedSuspect(NamedTuple):
 def describe_suspect(suspect: Suspect, schema: Schema) -> str:
     """Describe a suspect in a line to paste into a ticket: where it is, and what is wrong."""
     played, name, far = suspect.round, schema.target, suspect.far_out
-    line = f"{suspect.file} row {played.row}: {name} is {formatting.format_value(played.target)}, "
+    line = f"{suspect.file} row {played.row}: {name} is {formatting.format_target(schema, played.target)}, "
     if far is not None and far != name:
         value = formatting.format_value(suspect.values.get(far))
         line = f"{suspect.file} row {played.row}: {far} is {value}, an extreme value"
     elif schema.classifies:
         line += f"expected {formatting.format_value(played.prediction)}"
     elif played.low is None or played.high is None:
-        line += f"expected about {formatting.format_rounded(played.prediction, played.target)}"
+        line += f"expected about {formatting.format_predicted(schema, played.prediction, played.target)}"
     else:
         low, high = (
-            formatting.format_rounded(end, played.target, (played.low, played.high))
+            formatting.format_predicted(schema, end, played.target, (played.low, played.high))
             for end in (played.low, played.high)
         )
         line += f"expected {low} to {high}"
@@ -276,13 +281,17 @@ def _draw_bars(schema: Schema, why: dict[str, Any]) -> list[Bar]:
     ends = np.cumsum([why["typical"], *(part for _, part in steps)])
     low, high = float(ends.min()), float(ends.max())
     places = (ends - low) / (high - low) if high > low else np.full(len(ends), 0.5)
-    shown_typical, shown_total = (formatting.format_rounded(why[name], why["target"]) for name in ("typical", "total"))
+    shown_typical, shown_total = (
+        formatting.format_predicted(schema, why[name], why["target"]) for name in ("typical", "total")
+    )
     bars = [Bar("a typical record", shown_typical, places[0], places[0], False)]
     for place, (text, part) in enumerate(steps):
         start, end = sorted(places[place : place + 2].tolist())
         sign = "+" if part > 0.0 else ""
         bars.append(Bar(text, f"{sign}{formatting.format_rounded(part)}", start, end, part < 0.0))
     name = f"logit of {why['prediction']}" if schema.classifies else "prediction"
+    if schema.kind is Kind.DATE:
+        bars = [bars[0], *(bar._replace(value=f"{bar.value} days") for bar in bars[1:])]
     return [*bars, Bar(name, shown_total, places[-1], places[-1], False)]
 
 
