@@ -7,8 +7,10 @@ import pytest
 from tests.guides import make_pages
 from tests.soak_table import ProcessorTime, SoakTable
 
-# PyTorch is large: `make test-torch` installs it and runs what needs it.
-collect_ignore = [] if find_spec("torch") else ["src/redescend/torch", "docs/pytorch.md", "tests_torch"]
+collect_ignore = ["docs/_build", "docs/gallery"]  # written by `make docs`
+
+if not find_spec("torch"):  # PyTorch is large: `make test-torch` installs it and runs what needs it.
+    collect_ignore += ["src/redescend/torch", "docs/pytorch.md", "tests_torch"]
 
 if not find_spec("mlflow"):
     collect_ignore += ["src/redescend/exports/mlflow.py", "src/redescend/exports/mlflow_code.py"]

@@ -20,7 +20,7 @@ Dims: TypeAlias = Mapping[str, int]
 Size: TypeAlias = int | str | Callable[[Dims], int]
 """A length or a bound: a number, the name of a dimension, or a function of all dimensions."""
 
-CORRUPT = "the file is corrupt or was written by an incompatible version; fit the model again"
+CORRUPT = "the file is corrupt or was written by an incompatible version"
 
 MAX_COUNT = 2**53  # floats represent every whole number up to this one
 
@@ -149,7 +149,7 @@ def require(condition: Any, owner: object, what: str) -> None:
 
 def corrupt_state(owner: object, what: str) -> DataError:
     """The error that a state has something it cannot have."""
-    return DataError(f"The state of {owner} has {what}: {CORRUPT}.")
+    return DataError(f"The state of {owner} has {what}: {CORRUPT}; fit the model again.")
 
 
 def count_values(state: Any) -> int:
