@@ -84,7 +84,9 @@ def test_sound_arrays_are_copied_contiguous_writable_and_converted():
     ],
 )
 def test_damaged_arrays_are_refused_in_one_sentence(changes, what):
-    with pytest.raises(DataError, match=rf"^The state of Model\(3\) has [^:\n]*{what}[^:\n]*: {CORRUPT}\.$"):
+    with pytest.raises(
+        DataError, match=rf"^The state of Model\(3\) has [^:\n]*{what}[^:\n]*: {CORRUPT}; fit the model again\.$"
+    ):
         read(**changes)
 
 

@@ -149,7 +149,9 @@ def test_a_file_with_impossible_numbers_is_refused(name: str, tmp_path: Any) -> 
     go_on(rd.load(tmp_path / "sound"), X, y)
     alter(model)
     rd.save(model, tmp_path / "forged")
-    with pytest.raises(DataError, match=rf"cannot be loaded: The state of .* has .*: {CORRUPT}\.$"):
+    with pytest.raises(
+        DataError, match=rf"cannot be loaded: The state of .* has .*: {CORRUPT}; fit the model again\.$"
+    ):
         rd.load(tmp_path / "forged")
 
 

@@ -181,7 +181,7 @@ def test_a_store_is_kept_in_one_file_and_goes_on(tmp_path):
         {"keys": before["keys"]},
     ]
     for state in forged:
-        with pytest.raises(DataError, match=rf"{CORRUPT}\.$"):
+        with pytest.raises(DataError, match=rf"{CORRUPT}; fit the model again\.$"):
             again.restore(state)
     np.testing.assert_equal(again.state(), before)
 
