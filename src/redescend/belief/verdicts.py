@@ -112,7 +112,7 @@ def find_ordinary_runs(targets: Array, changes: Array, stuck: Array) -> Array:
     A run is ordinary if several other values have runs like it, each value counting once, and if most of the targets
     repeat: the table is sorted or has groups. If a quarter of the other records have its value, it is compared with the
     other runs of this value as well: their lengths may have a power law for a tail, and a run is ordinary if one as
-    long is to be expected.
+    long can be expected.
 
     Parameters
     ----------
