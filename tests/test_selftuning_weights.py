@@ -1,4 +1,4 @@
-"""Sample weights of the self-tuning learner: as the slow reference states, and next to nothing counts next to nothing."""
+"""Sample weights of the self-tuning learner: as the slow reference states, and tiny ones count next to nothing."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from redescend.streaming.rounds import Judged, Rounds
 Belief: TypeAlias = ResidualBelief | LabelBelief
 
 FREQUENT, MANY_TIMES, MOST_STUCK = 0.02, 3, 3
-"""A value with at least the share FREQUENT of the records that are not stuck is usual. It is stuck only in runs that are
-more than MANY_TIMES as long as all its others, and in at most MOST_STUCK runs."""
+"""A value with at least the share FREQUENT of the records that are not stuck is usual. It is stuck only in runs that
+are more than MANY_TIMES as long as all its others, and in at most MOST_STUCK runs."""
 
 
 def make_belief(schema: Schema) -> Belief:
