@@ -90,18 +90,6 @@ def test_every_round_is_as_stated(loss, pattern, order):
         assert (gap <= 1e-9 + 100.0 * chaos).all()
 
 
-@pytest.mark.parametrize("loss", [losses.Squared(), losses.Pinball(0.8)], ids=name_of)
-def test_a_start_with_absurd_targets_leaves_the_noise_finite(loss):
-    """At record 32 the unit of the target falls by a factor of 1e320."""
-    random = np.random.default_rng(5)
-    X = random.normal(size=(200, 3))
-    y = 1e-20 * (X @ [1.0, -2.0, 0.5] + 0.1 * random.normal(size=200))
-    y[:12] = 1e300
-    learner = rd.SelfTuning(3, loss=loss, order=2)
-    assert np.isfinite(played(learner, X, y).predictions).all()
-    rd.SelfTuning(3, loss=loss, order=2).restore(learner.state())
-
-
 @every_order
 @pytest.mark.parametrize("loss", LABELS, ids=name_of)
 def test_logits_that_are_longer_or_shorter_are_as_stated(loss, order, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 import redescend as rd
 from redescend import losses
 from tests import reference_selftuning
+from tests.catalogue import name_of
 from tests.selftuning_games import played
 
 
@@ -95,3 +96,15 @@ def test_a_rare_feature_with_a_large_effect_is_learned_at_its_first_occurrences(
         predictions = played(rd.SelfTuning(10, loss=losses.Squared(), order=2), X, y).predictions
         errors.append(np.abs(predictions - y)[first::50][5:].max() / truth[1])
     assert np.median(errors) < 0.05
+
+
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Pinball(0.8)], ids=name_of)
+def test_a_start_with_absurd_targets_leaves_the_noise_finite(loss):
+    """At record 32 the unit of the target falls by a factor of 1e320."""
+    random = np.random.default_rng(5)
+    X = random.normal(size=(200, 3))
+    y = 1e-20 * (X @ [1.0, -2.0, 0.5] + 0.1 * random.normal(size=200))
+    y[:12] = 1e300
+    learner = rd.SelfTuning(3, loss=loss, order=2)
+    assert np.isfinite(played(learner, X, y).predictions).all()
+    rd.SelfTuning(3, loss=loss, order=2).restore(learner.state())
