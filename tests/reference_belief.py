@@ -74,13 +74,13 @@ def measure_exposure(h, more=0.0):
 
 
 def find_drops(h):
-    """For every cell, the gain in log-likelihood if the hazard of log-sizes may fall once, there or before."""
+    """For every cell, the gain in log-likelihood if the hazard of log-sizes may fall once, there."""
     first, exposure, gains = begin_tail(h), measure_exposure(h), np.zeros(56)
     end = np.flatnonzero(h)[-1] + 1 if h.any() else 0
     for t in range(first + 1, end):
         parts = [rising_likelihood(h[some], exposure[some]) for some in (slice(first, t), slice(t, end))]
         gains[t] = sum(parts) - rising_likelihood(h[first:end], exposure[first:end])
-    return np.maximum.accumulate(gains)
+    return gains
 
 
 def find_gaps(h):
@@ -134,10 +134,13 @@ class Densities:
         good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
         # The log-odds that what is far away is another population, or only a heavy tail.
         histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
-        seen = np.max([*map(find_drops, histograms), find_gaps(histograms[0])], axis=0)
+        gains = np.array([find_drops(h) for h in histograms])
+        seen = np.maximum.accumulate(np.max([*gains, find_gaps(histograms[0])], axis=0))
+        split = gains.max(axis=0).argmax() if gains.max() > 0 else 56
+        group = self.bad[:, split:].sum(axis=1) @ n / n.sum()
         outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
         tail = np.minimum(2 * (np.log(max(outliers, 1)) - 1) - seen, -1.1)
-        another = np.maximum(120 * (share - 0.3), tail)
+        another = np.maximum(120 * (group - 0.3), tail)
         plain = np.log(good + sigmoid(another) * bad) - np.log(sigmoid(-another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
         tilt = 1e-3 * np.arange(56)

@@ -175,3 +175,19 @@ def test_a_sensor_that_sticks_often_is_found_if_the_other_targets_of_all_keys_ch
     assert np.count_nonzero(verdict.stuck > 0.5) == (0 if grouped else 145)
     _, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_the_tail_of_the_noise_does_not_count_for_another_population(seed: int) -> None:
+    """A quarter of the targets is wrong, and the noise has a tail: together, more than 28 % are far off."""
+    random = np.random.default_rng(seed)
+    predictions = random.normal(size=5000)
+    targets = predictions + random.standard_t(1.5, size=5000)
+    wrong = random.random(5000) < 0.25
+    targets[wrong] += 300.0
+    belief = ResidualBelief()
+    verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets))
+    suspects = verdict.suspects(fdr=0.1)
+    assert belief.outlier_share > 0.27
+    assert np.count_nonzero(wrong[suspects]) > 0.95 * np.count_nonzero(wrong)
+    assert np.mean(~wrong[suspects]) < 0.05

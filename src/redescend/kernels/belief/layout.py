@@ -87,7 +87,7 @@ EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 """Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
 
 MANY, MANY_STEEP = 0.3, 120.0
-"""Outliers are errors up to about this share of the records, and above it another population; how sharply."""
+"""A group of outliers has errors up to about this share of the records; above it is another population."""
 
 UNLIKELY = -1.1
 """Log-odds below which a record counts as an outlier, and those of an outlier without evidence for a second group: not

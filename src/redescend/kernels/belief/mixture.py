@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from redescend.kernels.belief.cells import CELLS, FINE, LOWEST, MIDDLE, TILT, find_threshold
+from redescend.kernels.belief.hypotheses import sigmoid
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
     FALSE_ALARMS,
@@ -98,21 +99,23 @@ def read_tail(counts: Array, others: Array, share: float, more: float, first: in
 
 
 @part
-def find_drops(counts: Array, others: Array, share: float, work: Array, out: Array) -> None:
+def find_drops(counts: Array, others: Array, share: float, work: Array, out: Array) -> tuple[int, float]:
     """Raise `out` to how much likelier the tail is if its hazard may fall once, in this cell or before it.
 
     That is a difference of log-likelihoods, for every cell. The histogram is `counts` and this share of `others`.
-    `work` has seven rows of cells.
+    `work` has seven rows of cells. Returns the cell in which the fall makes the tail likeliest, and by how much.
     """
     first = begin_tail(counts, others, share)
     count = read_tail(counts, others, share, 0.0, first, work)
     for back in range(2):
         fit_hazards(work, first + back * (count - 1), 1 - 2 * back, count, work[5 + back])
-    largest = 0.0
+    split, largest = CELLS, 0.0
     for cells in range(1, CELLS - first):
-        if cells < count:
-            largest = max(largest, work[5, cells - 1] + work[6, count - cells - 1] - work[5, count - 1])
+        gain = work[5, cells - 1] + work[6, count - cells - 1] - work[5, count - 1] if cells < count else 0.0
+        if gain > largest:
+            split, largest = first + cells, gain
         out[first + cells] = max(out[first + cells], largest)
+    return split, largest
 
 
 @part
@@ -273,15 +276,22 @@ def fit_densities(
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
             unlikely += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
-    many, spare = MANY_STEEP * (outliers / records - MANY), work_rows(work, 7, 7)
+    spare, split, evidence, beyond = work_rows(work, 7, 7), CELLS, 0.0, 0.0
     for c in range(CELLS):
         histogram[c] = 0.0
     for i in range(3):  # those of both signs, and of all records
         share = NEIGHBOUR if i < 2 else 1.0
-        find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
+        cell, gain = find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
+        if gain > evidence:
+            split, evidence = cell, gain
     find_gaps(counts[0], counts[1], spare, histogram)
     # The more outliers there are, the more evidence for a second group they need.
     needed = TAIL_EVIDENCE * (np.log(max(unlikely, 1.0)) - 1.0)
+    # Only outliers beyond the likeliest split are a group: those before it may be the tail of the noise.
+    for sign in range(2):
+        for c in range(split, CELLS):
+            beyond += mass[sign, c] * sigmoid(-log_odds[sign, c])
+    many = MANY_STEEP * (beyond / records - MANY)
     for sign in range(2):
         for c in range(CELLS):
             another = max(many, min(needed - histogram[c], UNLIKELY))
