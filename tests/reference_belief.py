@@ -140,7 +140,7 @@ class Densities:
         group = self.bad[:, split:].sum(axis=1) @ n / n.sum()
         outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
         tail = np.minimum(2 * (np.log(max(outliers, 1)) - 1) - seen, -1.1)
-        another = np.maximum(120 * (group - 0.3), tail)
+        another = np.maximum(120 * (group - 0.35), tail)
         plain = np.log(good + sigmoid(another) * bad) - np.log(sigmoid(-another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
         tilt = 1e-3 * np.arange(56)

@@ -86,7 +86,7 @@ CLEAN_PRIOR = 10.0
 EDGE_SHARE, BEYOND_EDGE = 0.15, 0.01
 """Runs of more records than this share, at a target beyond which there is at most the next share, are not stuck."""
 
-MANY, MANY_STEEP = 0.3, 120.0
+MANY, MANY_STEEP = 0.35, 120.0
 """A group of outliers has errors up to about this share of the records; above it is another population."""
 
 UNLIKELY = -1.1
