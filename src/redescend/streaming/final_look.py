@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.belief import Verdict
-from redescend.belief.suspects import HALF, largest_probability, q_values
+from redescend.belief.suspects import HALF, are_suspects, q_values
 from redescend.errors import DataError
 from redescend.files import replace_file
 from redescend.numeric import Array
@@ -225,7 +225,7 @@ def _select(
     rounds, probability, stuck = rounds[order], probability[order], stuck[order]
     q_value = q_values(probability)
     numbers = rounds.judged is not None and not np.isnan(rounds.low).any()
-    listed = int(np.count_nonzero((q_value <= fdr) & (probability <= largest_probability(fdr, numbers))))
+    listed = int(np.count_nonzero(are_suspects(q_value, probability, fdr, numbers)))
     return FinalSuspects(rounds, probability, q_value, stuck, listed, runs, far)
 
 
