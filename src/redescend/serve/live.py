@@ -18,8 +18,8 @@ import orjson
 
 from redescend.serve.folder import ModelFolder
 from redescend.serve.model import ServedModel
-from redescend.serve.replies import Busy
-from redescend.serve.requests import Outcome
+from redescend.serve.outcomes import Outcome
+from redescend.serve.replies import TooManyRequests
 from redescend.serve.statistics import RecentRounds
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
@@ -229,7 +229,7 @@ class Events:
     def watch(self, chosen: str | None) -> AsyncIterator[bytes]:
         """The events of a page that shows one model, the first by name unless one is chosen."""
         if self._pages >= MAX_PAGES:
-            raise Busy(f"{MAX_PAGES} live pages are open already; close one.")
+            raise TooManyRequests(f"{MAX_PAGES} live pages are open already; close one.")
         return self._watch(chosen)
 
     async def _watch(self, chosen: str | None) -> AsyncIterator[bytes]:
