@@ -222,7 +222,7 @@ class ResidualBelief(ResidualState):
             return np.inf
         other, (logarithms, sizes) = self._logarithmic, self._to_logarithms(records, sizes)
         local, _ = other._localize(logarithms, sizes)
-        log_odds = other._look_up_residuals(local, other._find_scales(local)[0], other._state.log_odds)
+        log_odds = other._residual_log_odds(local, other._find_scales(local)[0], other._state.log_odds)
         judged = (logarithms.targets < logarithms.predictions) & (records.targets != 0.0)
         return np.where(judged, log_odds, np.inf)
 
@@ -382,11 +382,11 @@ class ResidualBelief(ResidualState):
         self, records: layout.Records, scales: Array, log_odds: Array, outliers: float, logarithmic: Array | float
     ) -> Array:
         """The log-odds of records: the lesser of those by their residuals and on the logarithmic scale."""
-        out = np.minimum(self._look_up_residuals(records, scales, log_odds), logarithmic)
+        out = np.minimum(self._residual_log_odds(records, scales, log_odds), logarithmic)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
-    def _look_up_residuals(self, records: layout.Records, scales: Array, log_odds: Array) -> Array:
+    def _residual_log_odds(self, records: layout.Records, scales: Array, log_odds: Array) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""
         out, largest = np.empty(len(records.targets)), np.finfo(float).max
         rounds.look_up(find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)

@@ -140,7 +140,7 @@ def read_again(
     if model.schema.lagged or (passes == 1 and model.schema.classifies):  # lags look back at records in their order
         return last
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
-    ordered = OrderedLook.collect(verdicts)
+    ordered = OrderedLook.from_parts(verdicts)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
     table = list(_read_first(source, model.schema.columns, records))
     # Whoever asks for a random order wants no order to be followed.

@@ -57,7 +57,7 @@ class OrderedLook(NamedTuple):
     verdict: Verdict
 
     @classmethod
-    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]]) -> OrderedLook:
+    def from_parts(cls, parts: Iterator[tuple[Rounds, Verdict]]) -> OrderedLook:
         """From the rounds of all parts, with their verdicts."""
         rows, odds, stuck, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], []
         for rounds, verdict in parts:

@@ -68,7 +68,7 @@ def infer_task(
     if labels is None:
         _check_labels(name, kind, distinct, where, 1 if grows else 2)
         return "classification", distinct
-    return "classification", _parse_labels(name, kind, labels)
+    return "classification", _normalize_labels(name, kind, labels)
 
 
 def _distinct_labels(kind: Kind, values: Any) -> list[str]:
@@ -100,17 +100,17 @@ def _check_labels(name: str, kind: Kind, labels: list[str], where: str, fewest: 
         )
 
 
-def _parse_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
+def _normalize_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise bad_parameter("fit_stream", "labels", "a list of labels, or None", labels)
-    parsed = [_parse_label(name, kind, label) for label in labels]
-    if not 2 <= len(parsed) <= MAX_LABELS or len(set(parsed)) < len(parsed):
+    normalized = [_normalize_label(name, kind, label) for label in labels]
+    if not 2 <= len(normalized) <= MAX_LABELS or len(set(normalized)) < len(normalized):
         raise bad_parameter("fit_stream", "labels", f"2 to {MAX_LABELS} distinct labels", labels)
-    return parsed
+    return normalized
 
 
-def _parse_label(name: str, kind: Kind, label: Any) -> str:
-    """A given label, as the target has it."""
+def _normalize_label(name: str, kind: Kind, label: Any) -> str:
+    """A given label, as the target spells it."""
     if kind is Kind.TEXT:
         return str(label)
     if kind is Kind.BOOLEAN:
