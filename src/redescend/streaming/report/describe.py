@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from redescend.checkpoint import load, read_metadata
 from redescend.engines import NonlinearEngine, SelfTuningEngine
 from redescend.engines.config import ModelConfig
+from redescend.errors import join_first
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.importance import rank_features
@@ -41,7 +42,7 @@ def describe(model: StreamModel | ModelStore) -> Facts:
     facts: Facts = {"Learned from": _describe_records(model)}
     if isinstance(model, ModelStore):
         facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
-    facts["Method"] = _describe_method(_find_config(model), model.schema.dim)
+    facts["Method"] = _describe_method(_effective_config(model), model.schema.dim)
     if not isinstance(model, ModelStore) and model.records:
         facts |= _describe_noise(model) | _describe_members(model)
         facts["Most important columns"] = [
@@ -94,7 +95,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
 
 def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
     """Describe a model by numbers, texts and lists."""
-    schema, config = model.schema, _find_config(model)
+    schema, config = model.schema, _effective_config(model)
     single = None if isinstance(model, ModelStore) else model
     ranked = {one.column: one for one in rank_features(single)} if single is not None and single.records else {}
     columns = []
@@ -156,13 +157,11 @@ def _describe_task(schema: Schema) -> str:
 
 
 def _list(texts: list[str]) -> str:
-    listed = ", ".join(repr(shorten(text)) for text in texts[:MAX_LISTED])
-    return listed if len(texts) <= MAX_LISTED else f"{listed} and {len(texts) - MAX_LISTED} more"
+    return join_first([repr(shorten(text)) for text in texts], MAX_LISTED)
 
 
 def _list_added(schema: Schema) -> str:
-    listed = ", ".join(f"{shorten(label)!r} (row {row:,})" for label, row in schema.added[:MAX_LISTED])
-    return listed if len(schema.added) <= MAX_LISTED else f"{listed} and {len(schema.added) - MAX_LISTED} more"
+    return join_first([f"{shorten(label)!r} (row {row:,})" for label, row in schema.added], MAX_LISTED)
 
 
 def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
@@ -181,7 +180,7 @@ def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
     return f"{encoding}; with a missing-value indicator" if feature.missing else encoding
 
 
-def _find_config(model: StreamModel | ModelStore) -> ModelConfig:
+def _effective_config(model: StreamModel | ModelStore) -> ModelConfig:
     """The settings of a model; models of keys have no trees."""
     return model.config if model.schema.by is None else replace(model.config, features="linear")
 
@@ -225,6 +224,22 @@ def format_size(size: int) -> str:
     return f"{size / 1024:.1f} KiB" if size < 1024**2 else f"{size / 1024**2:.1f} MiB"
 
 
+def _cut_list(lines: list[str], most: int | None) -> list[str]:
+    """The first lines, and one that says how many more there are."""
+    shown = lines[:most]
+    return [*shown, f"and {len(lines) - len(shown)} more"] if len(shown) < len(lines) else shown
+
+
+def format_facts(facts: Facts, most: int | None = None) -> Iterator[str]:
+    """Format headings and their content as lines; a list is cut after `most` lines."""
+    for heading, content in facts.items():
+        if isinstance(content, str):
+            yield f"{heading}: {content}"
+        else:
+            yield f"{heading}:"
+            yield from (f"  {line}" for line in _cut_list(content, most))
+
+
 # --- tables for notebooks ---
 
 SHOWN = 5  # columns of suspects that are shown besides their targets
@@ -232,14 +247,9 @@ SHOWN = 5  # columns of suspects that are shown besides their targets
 
 def render_model(model: Any) -> str:
     """Render a stream model, or a store of them, as a table of facts."""
-    facts = {}
-    for heading, text in describe(model).items():
-        if isinstance(text, str):
-            facts[heading] = text
-        else:
-            more = [f"and {len(text) - MAX_LISTED} more"] if len(text) > MAX_LISTED else []
-            facts[heading] = "\n".join([*text[:MAX_LISTED], *more])
-    return _tabulate_facts(type(model).__name__, facts)
+    facts = describe(model).items()
+    texts = {name: text if isinstance(text, str) else "\n".join(_cut_list(text, MAX_LISTED)) for name, text in facts}
+    return _tabulate_facts(type(model).__name__, texts)
 
 
 def render_run(run: Run) -> str:
