@@ -95,7 +95,7 @@ class ResidualBelief(ResidualState):
         return Judgements(*out)
 
     def learn_table(self, predictions: Any, targets: Any, X: Any = None, sizes: Any = None) -> Judgements:
-        """Learn from records whose order says nothing, all at once.
+        """Learn from all records of a table at once, whatever their order.
 
         All records get the scale that is known in the end, whose dependence on the features is fitted to all of them,
         and the densities are those of all records, not of recent ones. Where clean targets are likelier on a
