@@ -117,11 +117,11 @@ def log_rejections(rejections: Rejections) -> None:
 
 def log_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
-    from redescend.streaming.report.page import describe_final, note_many_suspects, summarize
+    from redescend.streaming.report import page
 
-    result = summarize(run.summary, run.counts)
-    final = describe_final(run.summary) if run.summary.suspect_count else []
-    for sentence in [*result.learned, *final, *note_many_suspects(run.summary), *result.rejected]:
+    final = page.describe_final(run.summary) if run.summary.suspect_count else []
+    found = [*page.describe_learned(run.summary, run.counts), *final, *page.note_many_suspects(run.summary)]
+    for sentence in [*found, *page.describe_rejected(run.counts)]:
         log(sentence)
     log_rejections(run.summary.rejections)
     if run.summary.rejections.have_unknown_labels:

@@ -104,12 +104,15 @@ class ServedModel:
         self.has_intervals = isinstance(model.belief, ResidualBelief)
         self.outputs = list_outputs(schema, self.has_intervals)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
-        self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
-        self._predicting = RecordParser({name: schema.kinds[name] for name in list_inputs(schema)}, self.name)
+        self._learning = self._make_parser(schema, schema.columns)
+        self._predicting = self._make_parser(schema, list_inputs(schema))
         self.numeric = NumericRecords(schema)
         self.counts = Counts() if counts is None else counts
         self._rows = self.counts.records
         self._replicas = make_versions(model)
+
+    def _make_parser(self, schema: Schema, columns: Sequence[str]) -> RecordParser:
+        return RecordParser({name: schema.kinds[name] for name in columns}, self.name)
 
     def declare(self, schema: Schema) -> None:
         """Write the schema to the journal, where `redescend fit` finds it."""
@@ -126,9 +129,7 @@ class ServedModel:
             known: dict[str, Any] = {"stream": True, "grows": grows, "others": source.others}
             schema = Schema.infer(source.sample, source.kinds, **settings, **known)
             model = self.make_model(schema)
-            batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
-                self.pending, 0
-            )
+            batch = self._make_parser(schema, schema.columns).parse(self.pending, 0)
             learned = model.learn(batch)
             self.declare(schema)
         except OSError as error:

@@ -104,36 +104,25 @@ class ArrowFile(ColumnarFile):
 
     def _read_stream(self, file: Any, stream: pa.ipc.RecordBatchStreamReader, offset: int, complete: bool) -> Batches:
         end: Exception | None = None if complete else pa.ArrowInvalid("the end of the file is missing")
-        for number in count():
-            sizes = self._measure_next(file.tell())
-            if sizes is not None:
-                check_expansion(self.name, f"batch {number + 1:,}", *sizes)
-            elif not self._ends_at(file.tell()):
-                end = end or DAMAGED
-                break
-            batch = self._read_checked(stream.read_next_batch)
-            if batch is None:
-                break
-            rows = self._count_rows(batch, number, offset)
-            if rows is None:
-                end = batch  # the start of the next batch is unknown
-                break
-            yield batch, rows, file.tell() / max(self.size, 1)
+        with open(self.path, "rb") as headers:
+            for number in count():
+                if (sizes := next(measure_batches(headers, self.size, file.tell()), None)) is not None:
+                    check_expansion(self.name, f"batch {number + 1:,}", *sizes)
+                elif not _ends_at(headers, file.tell()):
+                    end = end or DAMAGED
+                    break
+                batch = self._read_checked(stream.read_next_batch)
+                if batch is None:
+                    break
+                rows = self._count_rows(batch, number, offset)
+                if rows is None:
+                    end = batch  # the start of the next batch is unknown
+                    break
+                yield batch, rows, file.tell() / max(self.size, 1)
         if self.damage is not None:
             end = pa.ArrowInvalid(self.damage)
         if end is not None:
             yield end, 1, 1.0
-
-    def _measure_next(self, offset: int) -> tuple[int, int] | None:
-        """The bytes of the next batch, in the file and in memory; None if there is none, or if it is damaged."""
-        with open(self.path, "rb") as file:
-            return next(measure_batches(file, self.size, offset), None)
-
-    def _ends_at(self, offset: int) -> bool:
-        with open(self.path, "rb") as file:
-            file.seek(offset)
-            following = file.read(len(END))
-        return following in (b"", END) or following[:4] == bytes(4)  # without a marker before 2019
 
     def _count_rows(self, batch: pa.RecordBatch | Exception, number: int, offset: int) -> int | None:
         """The rows of a batch; of a damaged one, those that it declares, or 1. None if its header is damaged, too."""
@@ -155,6 +144,12 @@ class ArrowFile(ColumnarFile):
             check_damage(error, self.size)
             return error
         return batch
+
+
+def _ends_at(file: Any, offset: int) -> bool:
+    file.seek(offset)
+    following = file.read(len(END))
+    return following in (b"", END) or following[:4] == bytes(4)  # without a marker before 2019
 
 
 DICTIONARY, RECORD_BATCH = 2, 3

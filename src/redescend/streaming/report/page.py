@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from functools import partial
 from importlib import resources
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,7 +76,7 @@ def write(
     facts = describe_schema(summary.schema) if model is None else describe(model)
     page = environment.from_string(read_part("report.html.j2")).render(
         style=Markup(read_part("style.css")),
-        result=list(chain(*summarize(summary, counts))),
+        result=[*describe_learned(summary, counts), *describe_rejected(counts)],
         counts=counts,
         importance=ranked[:MAX_FEATURES],
         further=max(0, len(ranked) - MAX_FEATURES),
@@ -104,26 +103,24 @@ def write(
     return Path(path)
 
 
-class Result(NamedTuple):
-    """The result of a run in a few sentences: what was learned, and which records were rejected."""
-
-    learned: list[str]
-    rejected: list[str]
-
-
-def summarize(summary: Summary, counts: Counts) -> Result:
-    """Summarize a run."""
+def describe_learned(summary: Summary, counts: Counts) -> list[str]:
+    """Describe what a run has learned from, and its suspects, a sentence each."""
     if not counts.records:
-        return Result(["The stream has no records."], [])
+        return ["The stream has no records."]
     sentences = [f"Learned from {counts.learned:,} of {formatting.format_count(counts.records)}."]
     if counts.learned:
         share = formatting.format_percent(summary.suspect_count / summary.learned)
         sentences.append(f"{formatting.format_count(summary.suspect_count, 'suspect')} ({share}).")
     if summary.schema.added:
         sentences.append(f"Labels added after the first records, the rarest first: {_list_added(summary)}.")
+    return sentences
+
+
+def describe_rejected(counts: Counts) -> list[str]:
+    """Describe how many records were rejected; nothing if there were none at all."""
     actions = {"quarantined": counts.quarantined, "skipped": counts.skipped}
     rejected = [f"{formatting.format_count(n)} rejected and {action}." for action, n in actions.items() if n]
-    return Result(sentences, rejected or ["No rejected records."])
+    return rejected or (["No rejected records."] if counts.records else [])
 
 
 def _count_strong(summary: Summary) -> int:
