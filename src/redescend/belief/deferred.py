@@ -26,13 +26,7 @@ COMPACT = 40
 class DeferredBelief(Stateful):
     """A belief that is told records one by one, or some at a time, and judges them later, with the same bits.
 
-    To call a belief takes as long as to judge a dozen records.
-
-    Parameters
-    ----------
-    belief : ResidualBelief or LabelBelief
-    verdicts : bool
-        Whether what `give_verdict` needs is kept.
+    To call a belief takes as long as to judge a dozen records. What `give_verdict` needs is kept if `verdicts`.
 
     Examples
     --------

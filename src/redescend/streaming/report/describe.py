@@ -18,15 +18,7 @@ from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.importance import rank_features
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
-from redescend.streaming.report.formatting import (
-    format_count,
-    format_number,
-    format_percent,
-    format_predicted,
-    format_target,
-    format_value,
-    format_weight,
-)
+from redescend.streaming.report import formatting
 from redescend.streaming.summary.records import shorten
 
 if TYPE_CHECKING:
@@ -41,12 +33,13 @@ def describe(model: StreamModel | ModelStore) -> Facts:
     """Describe a model: headings, and a line or a list of lines for each."""
     facts: Facts = {"Learned from": _describe_records(model)}
     if isinstance(model, ModelStore):
-        facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
+        count = formatting.format_count(len(model), "model")
+        facts["Keys"] = f"{count}, one per {model.schema.by!r}: {_list(model.keys)}"
     facts["Method"] = _describe_method(_effective_config(model), model.schema.dim)
     if not isinstance(model, ModelStore) and model.records:
         facts |= _describe_noise(model) | _describe_members(model)
         facts["Most important columns"] = [
-            f"{name!r}: {format_percent(share)}{f' ({direction})' if direction else ''}"
+            f"{name!r}: {formatting.format_percent(share)}{f' ({direction})' if direction else ''}"
             for name, share, direction in rank_features(model)[:MAX_LISTED]
         ]
     schema = describe_schema(model.schema)
@@ -141,7 +134,7 @@ def _count_passes(model: StreamModel | ModelStore) -> float:
 
 
 def _describe_records(model: StreamModel | ModelStore) -> str:
-    records, passes = format_count(model.distinct_records), _count_passes(model)
+    records, passes = formatting.format_count(model.distinct_records), _count_passes(model)
     if model.records == model.distinct_records:
         return records
     return f"{records}, in {passes} passes" if passes in range(100) else f"{records}, some of them several times"
@@ -149,7 +142,7 @@ def _describe_records(model: StreamModel | ModelStore) -> str:
 
 def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"classification of {schema.target!r} with {format_count(len(schema.labels), 'label')}"
+        return f"classification of {schema.target!r} with {formatting.format_count(len(schema.labels), 'label')}"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
     unit = f", in {schema.units[schema.target]}" if schema.target in schema.units else unit
@@ -171,7 +164,7 @@ def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
         "number": f"number, in {units[column]}" if (column := feature.of or feature.name) in units else "number",
         "boolean": "true or false",
         "date": f"date, in days since 1970-01-01{cycle}",
-        "levels": f"text with {format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
+        "levels": f"text with {formatting.format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]
     if feature.lag:
@@ -200,8 +193,8 @@ def _describe_noise(model: StreamModel) -> dict[str, str]:
     scales, shares = model.engine.estimate_noise()
     # In regression the share of outliers tunes the gate and is not a frequency.
     if model.schema.classifies:
-        return {"Clean labels": f"about {format_percent(1.0 - float(shares.mean()))}"}
-    return {"Noise scale": f"about {format_number(float(scales[0]))} (typical error of clean records)"}
+        return {"Clean labels": f"about {formatting.format_percent(1.0 - float(shares.mean()))}"}
+    return {"Noise scale": f"about {formatting.format_number(float(scales[0]))} (typical error of clean records)"}
 
 
 def _describe_members(model: StreamModel) -> dict[str, str]:
@@ -210,7 +203,7 @@ def _describe_members(model: StreamModel) -> dict[str, str]:
         return {}
     shares = {name: float(weights.mean()) for name, weights in model.engine.member_weights().items()}
     ordered = sorted(shares.items(), key=lambda share: -share[1])
-    return {"Weights of members": ", ".join(f"{name} {format_percent(share)}" for name, share in ordered)}
+    return {"Weights of members": ", ".join(f"{name} {formatting.format_percent(share)}" for name, share in ordered)}
 
 
 def format_size(size: int) -> str:
@@ -260,8 +253,8 @@ def render_run(run: Run) -> str:
     if rejected := counts.quarantined + counts.skipped:
         facts["Rejected"] = f"{rejected:,}"
     if counts.learned:
-        share = format_percent(summary.suspect_count / counts.learned)
-        facts["Suspects"] = f"{format_count(summary.suspect_count)}, {share}"
+        share = formatting.format_percent(summary.suspect_count / counts.learned)
+        facts["Suspects"] = f"{formatting.format_count(summary.suspect_count)}, {share}"
     if not run.finished:
         facts["State"] = "not finished: run() plays the rounds that are left"
     least = summary.least
@@ -273,11 +266,11 @@ def render_run(run: Run) -> str:
     for one in least:
         played = one.round
         pair = (
-            format_target(schema, played.target),
-            format_predicted(schema, played.prediction, within=(played.low, played.high)),
+            formatting.format_target(schema, played.target),
+            formatting.format_predicted(schema, played.prediction, within=(played.low, played.high)),
         )
-        values = (format_value(one.values.get(name)) for name in shown)
-        rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
+        values = (formatting.format_value(one.values.get(name)) for name in shown)
+        rows.append([str(one.round.row), *pair, formatting.format_weight(one.round.clean_probability), *values])
     title = "Top suspects" if summary.suspect_count >= len(rows) else "The records that are least likely clean"
     return _tabulate_facts("Run", facts) + _tabulate(title, heads, rows)
 
