@@ -117,7 +117,7 @@ class ResidualBelief(ResidualState):
         """
         records = self._read(predictions, targets, X, None)
         local = read_sizes(sizes, len(records.targets))
-        said, clean, density = self._learn_all(records, local)
+        judgements, clean, density = self._learn_all(records, local)
         if local is None:
             self._fit_intervals(records, select_suspects(clean, numbers=True))
         self._state.shared[layout.LOG_UNIT] = unit = choose_unit(records.targets)
@@ -127,7 +127,7 @@ class ResidualBelief(ResidualState):
                 _, other_clean, other_density = other._learn_all(others, local)
                 gains = other_density + log_slope(records.targets, unit) - density
                 self._logarithmic = other if np.dot(clean * other_clean, gains) > 0.0 else None
-        return said
+        return judgements
 
     def _learn_all(self, records: layout.Records, local: Array | None) -> tuple[Judgements, Array, Array]:
         """Learn from a table; also returns the probability that each record is clean, 0 if it says nothing about the
@@ -135,24 +135,24 @@ class ResidualBelief(ResidualState):
         """
         self._state.shared[layout.MIDDLE] = np.median(local) if local is not None and len(local) else 0.0
         plain, (records, slope) = records, self._localize(records, local)
-        said = self.update_checked(records)
+        judgements = self.update_checked(records)
         self._start_scale()
         state, residuals = self._state, find_residuals(records)
         sizes, usable = self._find_usable(records)
         if not usable.any():
-            return said, np.zeros(len(sizes)), np.zeros(len(sizes))
+            return judgements, np.zeros(len(sizes)), np.zeros(len(sizes))
         self._fit_effects(records, sizes, choose_some(usable))
         state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
-        said.scale[:], _, _ = self._find_scales(records)
-        ratios = divide(np.copysign(sizes, residuals), said.scale)
+        judgements.scale[:], _, _ = self._find_scales(records)
+        ratios = divide(np.copysign(sizes, residuals), judgements.scale)
         state.counts[:] = count_cells(ratios[usable], self._tables.edges)
         state.shared[layout.INCREMENT] = 1.0
         self._fit_recent(layout.FINAL_ITERATIONS)
-        clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share, np.inf))
+        clean = to_probability(self._look_up(records, judgements.scale, state.log_odds, self.outlier_share, np.inf))
         signs = np.sign(plain.targets[clean > HALF])
         state.numbers[0, [layout.NEGATIVE, layout.POSITIVE]] = (signs < 0.0).any(), (signs > 0.0).any()
-        density = log_density(ratios, said.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
-        return said, np.where(usable, clean, 0.0), density + slope
+        density = log_density(ratios, judgements.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
+        return judgements, np.where(usable, clean, 0.0), density + slope
 
     def fit_intervals(self, predictions: Any, targets: Any, X: Any, suspects: Array) -> None:
         """Fit intervals of every level to the records of a table that are not suspects.

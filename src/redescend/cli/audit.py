@@ -88,7 +88,7 @@ def _log_audit(result: Audit) -> None:
     if result.unpredictable:
         names = ", ".join(map(repr, result.unpredictable))
         log(f"Not predicted well enough by the others to list wrong values: {names}")
-    for sentence in result.told:
+    for sentence in result.notes:
         log(sentence)
     if result.unreadable:
         log(f"Not audited: {format_count(count_bad(result.unreadable))} that cannot be read, see the end of the list")

@@ -175,8 +175,8 @@ def _find_unlearned(rounds: Rounds, spread: float, suspect: Array) -> Array:
     unlearned = np.zeros(len(rounds), bool)
     unlearned[np.flatnonzero(suspect)] = counts[codes.ravel()] > 1
     _, values = np.unique(rounds.targets, return_inverse=True)
-    own = np.bincount(values, suspect)
-    return unlearned | (suspect & ((own > 1) & (2 * own >= np.bincount(values)))[values])
+    doubted = np.bincount(values, suspect)
+    return unlearned | (suspect & ((doubted > 1) & (2 * doubted >= np.bincount(values)))[values])
 
 
 def _are_codes(values: Array) -> Array:
@@ -219,11 +219,11 @@ def select_cells(
         place, index = parts[at]
         rounds, (low, high) = found[place][0], limits.get(names[place], (-np.inf, np.inf))
         # A value that is far out predicts no other, so it is judged on its own.
-        own = "" if low <= rounds.targets[index] <= high else names[place]
-        best.setdefault((int(rounds.rows[index]), own), at)
+        far_column = "" if low <= rounds.targets[index] <= high else names[place]
+        best.setdefault((int(rounds.rows[index]), far_column), at)
     # Without a value that is far out, the others of its row are predicted badly.
-    far = {row for row, own in best if own}
-    chosen = [at for (row, own), at in best.items() if own or row not in far or surprise[at] >= LARGE]
+    far = {row for row, column in best if column}
+    chosen = [at for (row, column), at in best.items() if column or row not in far or surprise[at] >= LARGE]
     probability = np.array([found[parts[at][0]][1][parts[at][1]] for at in chosen])
     numbers = np.array([not models[names[parts[at][0]]].schema.classifies for at in chosen], bool)
     q_value = q_values(probability)

@@ -62,13 +62,13 @@ def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
     spread = source.spread
     if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], spread.column(target)):
         return Survey(sample, spread, stream=False)
-    found = pc.unique(spread.column(target))
+    distinct = pc.unique(spread.column(target))
     with closing(source.batches([target], in_order=True)) as batches:
         for batch in batches:
-            found = pc.unique(pa.concat_arrays([found, batch.table.column(target)]))
-            if len(found) > 2 * MAX_LABELS:
+            distinct = pc.unique(pa.concat_arrays([distinct, batch.table.column(target)]))
+            if len(distinct) > 2 * MAX_LABELS:
                 break
-    return Survey(sample, spread, found, stream=False)
+    return Survey(sample, spread, distinct, stream=False)
 
 
 def _check_encoding(name: str, sample: Batch) -> None:
@@ -145,10 +145,10 @@ def _beats_chance(ranks: Any, labels: bool) -> bool:
     def disorder(orders: Any) -> Any:
         return np.count_nonzero(np.diff(orders), axis=-1) if labels else np.abs(np.diff(orders)).sum(axis=-1)
 
-    own = disorder(ranks)
+    given = disorder(ranks)
     for done in range(0, SHUFFLES, GROUP):
         orders = np.tile(ranks, (min(GROUP, SHUFFLES - done), 1))
-        if (disorder(random.permuted(orders, axis=1, out=orders)) <= own).any():
+        if (disorder(random.permuted(orders, axis=1, out=orders)) <= given).any():
             return False
     return True
 

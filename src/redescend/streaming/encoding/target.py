@@ -68,7 +68,7 @@ def infer_task(
     if labels is None:
         _check_labels(name, kind, distinct, where, 1 if grows else 2)
         return "classification", distinct
-    return "classification", _normalize_labels(name, kind, labels)
+    return "classification", _parse_labels(name, kind, labels)
 
 
 def _distinct_labels(kind: Kind, values: Any) -> list[str]:
@@ -100,7 +100,7 @@ def _check_labels(name: str, kind: Kind, labels: list[str], where: str, fewest: 
         )
 
 
-def _normalize_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
+def _parse_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise bad_parameter("fit_stream", "labels", "a list of labels, or None", labels)
     normalized = [_normalize_label(name, kind, label) for label in labels]
