@@ -22,7 +22,7 @@ UNITS = {"times 1000": 1000.0, "times 2.54": 2.54, "divided by 10": 0.1}
 def tell(frame: Any) -> list[str]:
     """The sentences of an audit about units."""
     found = audit_source(open_source(pa.Table.from_pandas(frame, preserve_index=False)))
-    return [line for line in found.told if "in another unit" in line]
+    return [line for line in found.notes if "in another unit" in line]
 
 
 def main() -> None:

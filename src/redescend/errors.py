@@ -91,5 +91,13 @@ def suggest(names: Sequence[str], wanted: str) -> str:
         return f"did you mean {quote(folded[near[0]])}?"
     if len(names) == 1:
         return f"the only column is {quote(names[0])}."
-    listed = ", ".join(map(quote, names[:LISTED_NAMES]))
-    return f"there are {listed}" + (f" and {len(names) - LISTED_NAMES} more." if len(names) > LISTED_NAMES else ".")
+    return f"there are {join_first(list(map(quote, names)), LISTED_NAMES)}."
+
+
+def join_first(texts: Sequence[str], most: int) -> str:
+    """Join the first texts, and say how many more there are.
+
+    >>> join_first(["a", "b", "c"], 2), join_first(["a", "b"], 2)
+    ('a, b and 1 more', 'a, b')
+    """
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")

@@ -119,7 +119,9 @@ def read_arrays(
     names = [*others, *(spec.name for spec in specs)]
     check_keys(state, names, owner)
     known = dict(dims)
-    arrays = {spec.name: _convert_array(spec, state[spec.name], known, owner) for spec in specs}
+    arrays = {spec.name: _convert_array(spec, state[spec.name], owner) for spec in specs}
+    for spec in specs:
+        _infer_dims(spec, arrays[spec.name], known, owner)
     check_arrays(specs, arrays, known, owner)
     return arrays
 
@@ -189,8 +191,8 @@ def _resolve_shape(spec: ArraySpec, dims: Dims) -> tuple[int, ...]:
     return tuple(_resolve_size(size, dims) for size in spec.shape)
 
 
-def _convert_array(spec: ArraySpec, value: Any, dims: dict[str, int], owner: object) -> Array:
-    """A copy of the value in the type and shape of its spec; reads unknown dimensions off it."""
+def _convert_array(spec: ArraySpec, value: Any, owner: object) -> Array:
+    """A copy of the value in the type of its spec."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -205,6 +207,12 @@ def _convert_array(spec: ArraySpec, value: Any, dims: dict[str, int], owner: obj
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise corrupt_state(owner, f"values of '{spec.name}' that do not fit in {dtype}")
+    with np.errstate(over="ignore"):
+        return np.array(array, dtype=dtype, order="C")
+
+
+def _infer_dims(spec: ArraySpec, array: Array, dims: dict[str, int], owner: object) -> None:
+    """Add the dimensions that are not known yet; raises if the shape does not fit those that are."""
     if array.ndim == len(spec.shape):
         for size, length in zip(spec.shape, array.shape, strict=True):
             if isinstance(size, str):
@@ -212,8 +220,6 @@ def _convert_array(spec: ArraySpec, value: Any, dims: dict[str, int], owner: obj
     shape = tuple(_resolve_size(size, dims) if not isinstance(size, str) else dims.get(size, -1) for size in spec.shape)
     if array.shape != shape:
         raise corrupt_state(owner, f"an array '{spec.name}' of shape {array.shape}, not {shape}")
-    with np.errstate(over="ignore"):
-        return np.array(array, dtype=dtype, order="C")
 
 
 def _check_values(spec: ArraySpec, array: Array, dims: Dims, owner: object, axes: tuple[int, ...]) -> None:

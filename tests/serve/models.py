@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 
+from redescend.checkpoint import dump_model
 from redescend.errors import DivergenceError
 from redescend.serve.folder import ModelFolder, open_model
 from redescend.serve.journal import Fsync
-from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
 from redescend.streaming import StreamModel, fit_stream
 from tests.serve.servers import make_request

@@ -8,7 +8,7 @@ import pytest
 
 from redescend.errors import DataError
 from redescend.serve.records import ARROW, EXPANSION, read_records
-from redescend.serve.replies import TooLarge
+from redescend.serve.replies import ContentTooLarge
 from redescend.serve.settings import Limits
 
 LIMITS = Limits(body=1 << 16, records=10_000)
@@ -50,7 +50,7 @@ def test_bombs_are_refused(monkeypatch, table, options, sentence, kind):
     assert len(body) < LIMITS.body
     expanded = []
     monkeypatch.setattr("redescend.serve.records.format_json", lambda batch, row: expanded.append(row) or b"x" * 1_000)
-    with pytest.raises(TooLarge, match=sentence):
+    with pytest.raises(ContentTooLarge, match=sentence):
         read(body)
     assert 1_000 * len(expanded) <= EXPANSION * LIMITS.body + 1_000
 

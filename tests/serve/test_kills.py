@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from redescend.checkpoint import dump_model
 from redescend.client import Client, ServerError
-from redescend.serve.requests import dump_model
 from redescend.sources import open_source
 from redescend.streaming import fit_stream
 from tests.serve.servers import ServerProcess, fit, make_records, wait_for, write_settings

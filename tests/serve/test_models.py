@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from redescend.checkpoint import load
+from redescend.checkpoint import dump_model, load
 from redescend.errors import DivergenceError
 from redescend.serve import replicas
 from redescend.serve.calls import infer
 from redescend.serve.folder import ModelFolder, begin_snapshot
+from redescend.serve.outcomes import outcome_at
 from redescend.serve.replies import Conflict
-from redescend.serve.requests import dump_model, pick
 from redescend.serve.settings import Limits
 from redescend.streaming import fit_stream
 from redescend.streaming.encoding.schema import Schema
@@ -103,7 +103,7 @@ def test_labels_that_appear_later_are_added(tmp_path, settings):
     assert model.schema.labels == ["large", "small"]
     answers = send(model, records[200:])
     assert model.schema.labels == ["large", "small", "old"]
-    told = [pick(answer.outcomes, place) for answer in answers for place in range(answer.records)]
+    told = [outcome_at(answer.outcomes, place) for answer in answers for place in range(answer.records)]
     assert {outcome["target"] for outcome in told if outcome["status"] == "learned"} == {"large", "small", "old"}
     with model.read() as learned:
         assert learned.schema.labels == ["large", "small", "old"]
@@ -121,7 +121,7 @@ def test_rounds_are_those_of_fit(tmp_path):
     model = make_model(tmp_path)
     send(model, make_records(50))
     answers = send(model, make_records(200, 1))
-    after = [pick(answer.outcomes, place) for answer in answers for place in range(answer.records)]
+    after = [outcome_at(answer.outcomes, place) for answer in answers for place in range(answer.records)]
     _, run = fit_stream(str(model.journal.folder), "price")
     expected = {played.row: played for played in run}
     assert len(after) == 200

@@ -11,7 +11,7 @@ from redescend.serve.calls import infer
 from redescend.serve.folder import ModelFolder
 from redescend.serve.numbers import NumericBatch, NumericRecords
 from redescend.serve.records import RecordParser, Records, read_records
-from redescend.serve.replies import Unsupported, encode, encode_in_parts
+from redescend.serve.replies import UnsupportedMediaType, encode, encode_in_parts
 from redescend.serve.requests import LearnRequest
 from redescend.serve.settings import Limits
 from redescend.sources.splitter import LONGEST
@@ -178,7 +178,7 @@ def test_models_are_equal(tmp_path):
 
 def test_only_json_is_read(schema):
     """A web page may send text/plain to any server without asking."""
-    with pytest.raises(Unsupported, match="text/plain"):
+    with pytest.raises(UnsupportedMediaType, match="text/plain"):
         read_records(b'{"a": 1.5, "b": 2.5, "y": 1}', "text/plain", NumericRecords(schema))
 
 

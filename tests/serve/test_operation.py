@@ -21,7 +21,7 @@ from redescend.client import Client, ServerError
 from redescend.errors import DataError, ParameterError
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.replies import Busy
+from redescend.serve.replies import TooManyRequests
 from redescend.serve.server import check_host
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
@@ -150,7 +150,7 @@ def test_back_pressure_and_groups(tmp_path):
             await asyncio.to_thread(begun.wait, 10)
             others = [writer.enqueue(make_request([line])) for line in lines[1:10]]
             await asyncio.sleep(0)
-            with pytest.raises(Busy, match="10 records of 'm' wait"):
+            with pytest.raises(TooManyRequests, match="10 records of 'm' wait"):
                 await writer.enqueue(make_request(lines[10:]))
             hold.set()
             answers = await asyncio.gather(first, *others)

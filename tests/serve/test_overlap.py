@@ -7,9 +7,9 @@ from copy import deepcopy
 
 import pytest
 
+from redescend.checkpoint import dump_model
 from redescend.serve.folder import ModelFolder
 from redescend.serve.journal import Fsync
-from redescend.serve.requests import dump_model
 from redescend.serve.settings import Limits
 from tests.serve.models import POISON, diverge_at_poison, fit, make_model, reopen, send, to_lines
 from tests.serve.servers import ServerProcess, make_records, make_request, write_settings

@@ -11,7 +11,7 @@ import pytest
 from redescend.errors import DivergenceError
 from redescend.serve import writer as module
 from redescend.serve.folder import ModelFolder, begin_snapshot
-from redescend.serve.replies import Unavailable
+from redescend.serve.replies import ServiceUnavailable
 from redescend.serve.settings import Limits
 from redescend.serve.writer import Writer
 from tests.serve.models import fit, make_model, reopen, send, to_lines
@@ -197,7 +197,7 @@ def test_a_snapshot_is_taken_between_commits_and_only_once_if_it_fails(model):
     lines, taken = to_lines(make_records(30)), []
 
     def snapshot(model):
-        taken.append((model.counts.records, len(model._begun)))
+        taken.append((model.counts.records, len(model._prepared)))
         raise OSError(28, "No space left on device")
 
     async def run(writer):
@@ -335,7 +335,7 @@ def test_a_commit_that_no_thread_learns_from_is_refused(model, key, monkeypatch)
     before = model.dump()
 
     async def run(writer):
-        with pytest.raises(Unavailable, match="thread"):
+        with pytest.raises(ServiceUnavailable, match="thread"):
             await asyncio.wait_for(writer.enqueue(make_request(to_lines(make_records(30)), key)), 10)
         for work in RefusingPool.queue:
             work()

@@ -147,6 +147,20 @@ def test_batches_declare_their_rows(stream):
         assert all(0 <= count <= MOST_ROWS for count in counts)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_empty_batch_is_no_row(stream):
+    table, out = sample_table(4), io.BytesIO()
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(out, table.schema) as writer:
+        for start, size in [(0, 2), (2, 0), (2, 0), (2, 2), (4, 0)]:
+            writer.write_batch(table.slice(start, size).to_batches()[0] if size else empty(table))
+    source = open_source(io.BytesIO(out.getvalue()))
+    batches = list(source.batches(["x"]))
+    assert batches[-1].end.offset == 4
+    found = [record for batch in batches for record in of_batch(batch)]
+    assert [json.loads(raw)["x"] for *_, raw in found] == table["x"].to_pylist()
+    assert outcomes(source, ["x"], start=batches[0].end) == found[2:]
+
+
 def empty(table):
     return pa.RecordBatch.from_pylist([], table.schema)
 

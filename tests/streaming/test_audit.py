@@ -183,11 +183,11 @@ def test_errors_that_have_a_name_are_named():
     assert kinds[801, "heat"] == "swapped with size"
     assert kinds[801, "size"] == "swapped with heat"
     assert "wind_dir" in found.skipped
-    assert any(line.startswith("'dew' is stuck at") and "to row 1,100." in line for line in found.told)
-    assert "Copies of earlier rows: 30, such as rows 1,301 to 1,330 of those from row 21 on." in found.told
-    [dates] = (line for line in found.told if line.startswith("Dates out of order in 'day'"))
+    assert any(line.startswith("'dew' is stuck at") and "to row 1,100." in line for line in found.notes)
+    assert "Copies of earlier rows: 30, such as rows 1,301 to 1,330 of those from row 21 on." in found.notes
+    [dates] = (line for line in found.notes if line.startswith("Dates out of order in 'day'"))
     assert "row 1,201 (2024-02-09)" in dates
-    assert not any(line.count("is stuck") and not line.startswith("'dew'") for line in found.told)
+    assert not any(line.count("is stuck") and not line.startswith("'dew'") for line in found.notes)
 
 
 @pytest.mark.parametrize(("unit", "text"), [((1.8, 32.0), "in Fahrenheit, not C"), ((1000.0, 0.0), "1,000 times")])
@@ -197,7 +197,7 @@ def test_a_stretch_in_another_unit_is_named(unit, text):
     dew, other = 0.8 * heat - 3.0 + random.normal(size=ROWS), random.normal(size=ROWS)
     heat[600:800] = unit[0] * heat[600:800] + unit[1]
     found = audit_source(open_source(pa.table({"heat": heat, "dew": dew, "other": other})))
-    [told] = (line for line in found.told if "unit" in line)
+    [told] = (line for line in found.notes if "unit" in line)
     assert told.startswith("'heat' seems to be in another unit from row 601 to row 800: its values are ")
     assert text in told
     cells = [cell for cell in found.cells if cell.column == "heat" and 601 <= cell.row <= 800]
@@ -210,7 +210,7 @@ def test_drift_and_groups_are_no_other_unit():
     price = np.exp(random.normal(size=15))[shop] * 10.0 * (1.0 + np.arange(ROWS) / 500.0) + random.normal(size=ROWS)
     size = random.normal(size=ROWS)
     columns = {"shop": [f"shop {number}" for number in shop], "price": price, "size": size, "double": 2.0 * size}
-    assert not any("unit" in line for line in audit_source(open_source(pa.table(columns))).told)
+    assert not any("unit" in line for line in audit_source(open_source(pa.table(columns))).notes)
 
 
 def test_numbers_of_groups_are_neither_stuck_nor_in_another_unit():
@@ -224,9 +224,9 @@ def test_numbers_of_groups_are_neither_stuck_nor_in_another_unit():
         "slow": slow,
         "like": slow + 0.02 * random.normal(size=len(slow)),
     }
-    assert not [line for line in audit_source(open_source(pa.table(columns))).told if "litter" in line]
+    assert not [line for line in audit_source(open_source(pa.table(columns))).notes if "litter" in line]
     slow[500:700] = slow[499]
-    assert any(line.startswith("'slow' is stuck") for line in audit_source(open_source(pa.table(columns))).told)
+    assert any(line.startswith("'slow' is stuck") for line in audit_source(open_source(pa.table(columns))).notes)
 
 
 def test_rows_that_differ_in_a_column_that_is_not_audited_are_no_copies():
@@ -235,19 +235,19 @@ def test_rows_that_differ_in_a_column_that_is_not_audited_are_no_copies():
     table = pa.table({"n": np.arange(ROWS), "x": x, "y": 2.0 * x + random.normal(size=ROWS)})
     copied = table.take(pa.array([*range(1000), *range(200, 240), *range(1000, ROWS)]))
     copied = copied.set_column(0, "n", pa.array(np.arange(copied.num_rows)))
-    [told] = audit_source(open_source(copied)).told
+    [told] = audit_source(open_source(copied)).notes
     assert told == "Copies of earlier rows but for 'n': 40, such as rows 1,001 to 1,040 of those from row 201 on."
     # A text that is different in every record is not audited, and tells records apart.
     named = copied.append_column("name", pa.array([f"record {row}" for row in range(copied.num_rows)]))
     found = audit_source(open_source(named))
     assert "name" in found.skipped
-    assert found.told == []
+    assert found.notes == []
 
 
 def test_a_clean_table_has_nothing_to_tell():
     random = np.random.default_rng(8)
     few = {name: random.integers(0, 3, ROWS).astype(float) for name in "ab"}
-    assert audit_source(open_source(pa.table(few))).told == []
+    assert audit_source(open_source(pa.table(few))).notes == []
 
 
 def test_copies_are_those_found_by_comparing_all_rows():

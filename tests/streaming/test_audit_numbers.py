@@ -65,9 +65,9 @@ def test_a_run_of_a_frequent_value_is_not_stuck():
     random = np.random.default_rng(2)
     columns["rare"] = np.where(random.random(ROWS) < 0.04, random.normal(5.0, 1.0, ROWS), 0.0)
     columns["rare"][300:400] = 0.0
-    assert audit_source(open_source(pa.table(columns))).told == []
+    assert audit_source(open_source(pa.table(columns))).notes == []
     columns["y"][300:400] = 1.5
-    assert audit_source(open_source(pa.table(columns))).told == ["'y' is stuck at 1.5 from row 302 to row 400."]
+    assert audit_source(open_source(pa.table(columns))).notes == ["'y' is stuck at 1.5 from row 302 to row 400."]
 
 
 def test_labels_that_are_often_predicted_wrongly_are_not_listed():
@@ -129,9 +129,9 @@ def test_a_dry_spell_among_others_is_not_stuck_and_a_much_longer_one_is():
         rain[row : row + wet] = np.exp(random.normal(size=len(rain[row : row + wet])))
         row += wet + min(dry, 400)
     columns = {"rain": rain, "heat": heat, "dew": heat + 0.3 * random.normal(size=len(rain)) - 0.2 * (rain > 0.0)}
-    assert not [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
+    assert not [line for line in audit_source(open_source(pa.table(columns))).notes if "stuck" in line]
     columns["rain"][4000:5600] = 0.0
-    [line] = [line for line in audit_source(open_source(pa.table(columns))).told if "stuck" in line]
+    [line] = [line for line in audit_source(open_source(pa.table(columns))).notes if "stuck" in line]
     assert line.startswith("'rain' is stuck at 0 from row ")
 
 

@@ -118,7 +118,7 @@ def test_dates_that_begin_again_with_every_group_are_in_order(numbered):
     sales = np.random.default_rng(0).normal(size=600)
     columns = {"day": np.tile(days, 3).astype("datetime64[us]"), "shop": shops, "sales": sales, "cost": 2.0 * sales}
     found = audit_source(open_source(pa.table(columns)))
-    assert (found.cells, found.told) == ([], [])
+    assert (found.cells, found.notes) == ([], [])
     columns["day"][300] += np.timedelta64(300, "D")
     found = audit_source(open_source(pa.table(columns)))
     assert [(cell.row, cell.column) for cell in found.cells] == [(301, "day")]

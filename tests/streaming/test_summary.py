@@ -152,7 +152,7 @@ def test_the_median_loss_is_close_in_any_unit(seed, unit):
     found = histograms.StreamHistograms()
     found.add(np.arange(1, 502), np.ones(501), losses)
     assert histograms.compute_quantile(found.all_losses, 0.5) == pytest.approx(np.median(losses), rel=0.02)
-    assert found.quantiles(0.9, 1)[0] == pytest.approx(np.quantile(losses, 0.9), rel=0.35)
+    assert found.loss_quantiles(0.9, 1)[0] == pytest.approx(np.quantile(losses, 0.9), rel=0.35)
 
 
 def test_losses_of_nothing_and_beyond_all_numbers_have_a_place():

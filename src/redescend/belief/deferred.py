@@ -26,13 +26,7 @@ COMPACT = 40
 class DeferredBelief(Stateful):
     """A belief that is told records one by one, or some at a time, and judges them later, with the same bits.
 
-    To call a belief takes as long as to judge a dozen records.
-
-    Parameters
-    ----------
-    belief : ResidualBelief or LabelBelief
-    verdicts : bool
-        Whether what `give_verdict` needs is kept.
+    To call a belief takes as long as to judge a dozen records. What `give_verdict` needs is kept if `verdicts`.
 
     Examples
     --------
@@ -48,7 +42,7 @@ class DeferredBelief(Stateful):
         self._buffers: tuple[Array, ...] = ()
         self._count = self._latest = 0
         self._records: tuple[Array, ...] = ()
-        self._said: Any = None
+        self._judgements: Any = None
         self._one: Records | None = None
 
     @property
@@ -66,7 +60,7 @@ class DeferredBelief(Stateful):
             self._flush()
         self._latest = rows
         if rows > CAPACITY:
-            self._records, self._said = records[:2], self._belief.update(*records)
+            self._records, self._judgements = records[:2], self._belief.update(*records)
             return
         end = self._count + rows
         for buffer, part in zip(self._buffers, records, strict=True):
@@ -76,7 +70,7 @@ class DeferredBelief(Stateful):
     def add_table(self, *records: Array) -> None:
         """The same for records whose order says nothing."""
         self._flush()
-        self._said = self._belief.learn_table(*records)
+        self._judgements = self._belief.learn_table(*records)
         self._records, self._latest = records, len(records[1])
 
     def add_one(self, prediction: float, target: float, x: Array) -> None:
@@ -101,11 +95,11 @@ class DeferredBelief(Stateful):
     def _flush(self) -> None:
         if self._count:
             records = tuple(buffer[: self._count] for buffer in self._buffers)
-            said: Any = self._update(records)
+            judgements: Any = self._update(records)
             if self._verdicts:
                 latest = slice(self._count - self._latest, self._count)
                 self._records = tuple(part[latest].copy() for part in records[:2])
-                self._said = type(said)(*(part[latest] for part in said))
+                self._judgements = type(judgements)(*(part[latest] for part in judgements))
             self._count = 0
 
     def _update(self, records: tuple[Array, ...]) -> Any:
@@ -134,11 +128,11 @@ class DeferredBelief(Stateful):
         if not isinstance(belief, ResidualBelief):
             return belief.judge_log(*self._records)
         predictions, targets, *X = self._records
-        return belief.judge_log(predictions, targets, self._said, X=X[0] if X else None)
+        return belief.judge_log(predictions, targets, self._judgements, X=X[0] if X else None)
 
     def state(self) -> dict[str, Any]:
         return self.belief.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         self._belief.restore(state)
-        self._count, self._records, self._said = 0, (), None
+        self._count, self._records, self._judgements = 0, (), None

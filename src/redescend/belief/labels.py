@@ -55,7 +55,7 @@ CLASSES = Interval(2, float("inf"), "left", whole=True)
 
 
 class LabelJudgements(NamedTuple):
-    """What was said of every label before it was learned from.
+    """The judgements of labels, each from before it was learned from.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class LabelBelief(Stateful):
         return LabelJudgements(log_odds, suspect)
 
     def learn_table(self, margins: Any, labels: Any) -> None:
-        """Learn from records whose order says nothing, all at once.
+        """Learn from all records of a table at once, whatever their order.
 
         Parameters
         ----------
@@ -181,23 +181,27 @@ class LabelBelief(Stateful):
             Places of the given classes, from 0.
         """
         margins, labels = self._read(margins, labels)
-        self._state.counts[layout.RECENT] /= self._state.numbers[kernels.INCREMENT]
-        self._state.numbers[kernels.INCREMENT] = 1.0
+        self._renormalize()
         self._state.numbers[kernels.ROUNDS] += len(labels)
         kernels.count_labels(margins, labels, self._state.counts)
         self._fit_recent(kernels.FINAL_ITERATIONS)
 
     def _fit_recent(self, iterations: int = kernels.ITERATIONS) -> None:
         """Fit all models to recent records, and what follows from them."""
-        state, numbers = self._state, self._state.numbers
-        counts, total = state.counts[layout.RECENT], numbers[kernels.ROUNDS]
-        counts /= numbers[kernels.INCREMENT]
-        numbers[kernels.INCREMENT] = 1.0
-        numbers[kernels.THRESHOLD] = self._fit(counts, iterations, state)
+        self._renormalize()
+        numbers, total = self._state.numbers, self._state.numbers[kernels.ROUNDS]
+        numbers[kernels.THRESHOLD] = self._fit(self._state.counts[layout.RECENT], iterations, self._state)
         numbers[kernels.DUE] = total + min(max(layout.SHORTEST, total // layout.GROWTH), layout.LONGEST)
 
+    def _renormalize(self) -> None:
+        """Make the next record count once among recent ones, in which older records have faded."""
+        self._state.counts[layout.RECENT] /= self._state.numbers[kernels.INCREMENT]
+        self._state.numbers[kernels.INCREMENT] = 1.0
+
     def _fit(self, counts: Array, iterations: int, state: kernels.State) -> float:
-        fitted = kernels.Fitted(*state[2:], np.empty(2 * len(self._tables.positive)))
+        """Fit the models of a state to counts; returns the threshold of suspects."""
+        weights = np.empty(2 * len(self._tables.positive))
+        fitted = kernels.Fitted(state.flips, state.log_odds, state.positive, weights)
         return float(kernels.fit_labels(counts, self._tables, iterations, self._pooled, fitted))
 
     def _fit_all(self) -> Array:

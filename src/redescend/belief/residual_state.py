@@ -122,13 +122,7 @@ def stretch(records: Records, factors: Array) -> Records:
 
 
 class ResidualState(Stateful):
-    """The state of a belief in residuals.
-
-    Parameters
-    ----------
-    dim : int
-        Number of features on which the scale may depend.
-    """
+    """The state of a belief in residuals, whose scale may depend on `dim` features."""
 
     def __init__(self, dim: int = 0) -> None:
         self.dim = int(check(type(self).__name__, "dim", dim, COUNT))

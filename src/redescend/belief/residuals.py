@@ -95,7 +95,7 @@ class ResidualBelief(ResidualState):
         return Judgements(*out)
 
     def learn_table(self, predictions: Any, targets: Any, X: Any = None, sizes: Any = None) -> Judgements:
-        """Learn from records whose order says nothing, all at once.
+        """Learn from all records of a table at once, whatever their order.
 
         All records get the scale that is known in the end, whose dependence on the features is fitted to all of them,
         and the densities are those of all records, not of recent ones. Where clean targets are likelier on a
@@ -117,7 +117,7 @@ class ResidualBelief(ResidualState):
         """
         records = self._read(predictions, targets, X, None)
         local = read_sizes(sizes, len(records.targets))
-        said, clean, density = self._learn_all(records, local)
+        judgements, clean, density = self._learn_all(records, local)
         if local is None:
             self._fit_intervals(records, select_suspects(clean, numbers=True))
         self._state.shared[layout.LOG_UNIT] = unit = choose_unit(records.targets)
@@ -127,7 +127,7 @@ class ResidualBelief(ResidualState):
                 _, other_clean, other_density = other._learn_all(others, local)
                 gains = other_density + log_slope(records.targets, unit) - density
                 self._logarithmic = other if np.dot(clean * other_clean, gains) > 0.0 else None
-        return said
+        return judgements
 
     def _learn_all(self, records: layout.Records, local: Array | None) -> tuple[Judgements, Array, Array]:
         """Learn from a table; also returns the probability that each record is clean, 0 if it says nothing about the
@@ -135,24 +135,24 @@ class ResidualBelief(ResidualState):
         """
         self._state.shared[layout.MIDDLE] = np.median(local) if local is not None and len(local) else 0.0
         plain, (records, slope) = records, self._localize(records, local)
-        said = self.update_checked(records)
+        judgements = self.update_checked(records)
         self._start_scale()
         state, residuals = self._state, find_residuals(records)
         sizes, usable = self._find_usable(records)
         if not usable.any():
-            return said, np.zeros(len(sizes)), np.zeros(len(sizes))
+            return judgements, np.zeros(len(sizes)), np.zeros(len(sizes))
         self._fit_effects(records, sizes, choose_some(usable))
         state.numbers[0, [layout.LOWER, layout.HIGHER]] = 0.0
-        said.scale[:], _, _ = self._find_scales(records)
-        ratios = divide(np.copysign(sizes, residuals), said.scale)
+        judgements.scale[:], _, _ = self._find_scales(records)
+        ratios = divide(np.copysign(sizes, residuals), judgements.scale)
         state.counts[:] = count_cells(ratios[usable], self._tables.edges)
         state.shared[layout.INCREMENT] = 1.0
         self._fit_recent(layout.FINAL_ITERATIONS)
-        clean = to_probability(self._look_up(records, said.scale, state.log_odds, self.outlier_share, np.inf))
+        clean = to_probability(self._look_up(records, judgements.scale, state.log_odds, self.outlier_share, np.inf))
         signs = np.sign(plain.targets[clean > HALF])
         state.numbers[0, [layout.NEGATIVE, layout.POSITIVE]] = (signs < 0.0).any(), (signs > 0.0).any()
-        density = log_density(ratios, said.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
-        return said, np.where(usable, clean, 0.0), density + slope
+        density = log_density(ratios, judgements.scale, state.clean, state.counts[layout.ALL], self._tables.edges)
+        return judgements, np.where(usable, clean, 0.0), density + slope
 
     def fit_intervals(self, predictions: Any, targets: Any, X: Any, suspects: Array) -> None:
         """Fit intervals of every level to the records of a table that are not suspects.
@@ -222,7 +222,7 @@ class ResidualBelief(ResidualState):
             return np.inf
         other, (logarithms, sizes) = self._logarithmic, self._to_logarithms(records, sizes)
         local, _ = other._localize(logarithms, sizes)
-        log_odds = other._look_up_residuals(local, other._find_scales(local)[0], other._state.log_odds)
+        log_odds = other._residual_log_odds(local, other._find_scales(local)[0], other._state.log_odds)
         judged = (logarithms.targets < logarithms.predictions) & (records.targets != 0.0)
         return np.where(judged, log_odds, np.inf)
 
@@ -382,11 +382,11 @@ class ResidualBelief(ResidualState):
         self, records: layout.Records, scales: Array, log_odds: Array, outliers: float, logarithmic: Array | float
     ) -> Array:
         """The log-odds of records: the lesser of those by their residuals and on the logarithmic scale."""
-        out = np.minimum(self._look_up_residuals(records, scales, log_odds), logarithmic)
+        out = np.minimum(self._residual_log_odds(records, scales, log_odds), logarithmic)
         rounds.excuse_points(records, self._state, outliers, out)
         return out
 
-    def _look_up_residuals(self, records: layout.Records, scales: Array, log_odds: Array) -> Array:
+    def _residual_log_odds(self, records: layout.Records, scales: Array, log_odds: Array) -> Array:
         """The log-odds of records by their residuals, from a table by sign and cell."""
         out, largest = np.empty(len(records.targets)), np.finfo(float).max
         rounds.look_up(find_residuals(records), np.minimum(scales, largest), log_odds, self._tables.centers, out)

@@ -19,9 +19,10 @@ LARGEST_NUMBER = 2.0
 ½, most numbers of real tables are clean."""
 
 
-def largest_probability(fdr: float, numbers: bool) -> float:
-    """The largest probability of a record in a list with this share of false alarms."""
-    return min(LARGEST_NUMBER * fdr, HALF) if numbers else HALF
+def are_suspects(q_value: Array, clean_probability: Array, fdr: float, numbers: Array | bool) -> Array:
+    """Which records are in the list with this share of false alarms; `numbers` are the records whose targets are."""
+    largest = np.where(numbers, min(LARGEST_NUMBER * fdr, HALF), HALF)
+    return np.asarray((q_value <= fdr) & (clean_probability <= largest), bool)
 
 
 def to_probability(log_odds: Array) -> Array:
@@ -101,6 +102,5 @@ def select_suspects(clean_probability: Array, fdr: float = 0.1, numbers: bool = 
     """
     fdr = check("select_suspects", "fdr", fdr, SHARE)
     probability = np.asarray(clean_probability, np.float64)
-    order = np.argsort(probability, kind="stable")
-    listed = (q_values(probability)[order] <= fdr) & (probability[order] <= largest_probability(fdr, numbers))
-    return order[: int(np.count_nonzero(listed))]
+    listed = np.count_nonzero(are_suspects(q_values(probability), probability, fdr, numbers))
+    return np.argsort(probability, kind="stable")[:listed]

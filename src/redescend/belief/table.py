@@ -34,26 +34,12 @@ ITERATIONS = 30
 
 
 def fit_effects(standard: Array, logs: Array) -> tuple[float, Array]:
-    """Fit the level and the effects of features to the scale of residuals.
+    """Fit the scale of residuals to `standard` features, a row each, and the logarithms of the sizes of residuals.
 
-    Each iteration maximises a quadratic lower bound of the likelihood, whose curvature is the same in all iterations.
+    Returns the logarithm of the scale where all features have their means, and what every feature adds to it, in its
+    standard deviations. Each iteration maximises a quadratic lower bound of the likelihood, whose curvature is the same
+    in all iterations.
 
-    Parameters
-    ----------
-    standard : array of floats, shape (rows, features)
-        Standardised features.
-    logs : array of floats, shape (rows,)
-        Logarithms of the sizes of residuals.
-
-    Returns
-    -------
-    level : float
-        The logarithm of the scale where all features have their means.
-    effects : array of floats, shape (features,)
-        What every feature adds to it, in its standard deviations.
-
-    Examples
-    --------
     >>> random = np.random.default_rng(0)
     >>> x = random.normal(size=(5000, 1))
     >>> level, effects = fit_effects(x, np.log(np.abs(np.exp(0.5 * x[:, 0]) * random.normal(size=5000))))
@@ -136,14 +122,8 @@ def log_slope(values: Array, unit: float) -> Array:
 def log_density(ratios: Array, scales: Array, clean: Array, counts: Array, edges: Array) -> Array:
     """Logarithms of the density of clean targets.
 
-    Parameters
-    ----------
-    ratios, scales : arrays of floats, shape (rows,)
-        Standardised residuals and what they were divided by.
-    clean, counts : arrays of floats, shape (2, cells)
-        For each sign, the share of its records that are clean and in each cell, and its histogram.
-    edges : array of floats, shape (cells + 1,)
-        The edges of the cells.
+    `ratios` are standardised residuals, which were divided by `scales`. For each sign, `clean` is the share of its
+    records that are clean and in each cell, and `counts` its histogram.
     """
     density = clean * (counts.sum(axis=1, keepdims=True) / counts.sum()) / np.diff(edges)
     return np.log(np.maximum(density[find_cells(ratios, edges)], np.finfo(float).tiny)) - np.log(scales)

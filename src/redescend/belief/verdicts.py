@@ -107,29 +107,13 @@ def are_natural_runs(targets: Array, stuck: Array) -> bool:
 
 
 def find_ordinary_runs(targets: Array, changes: Array, stuck: Array) -> Array:
-    """Find the records of runs of equal targets that are no stuck sensor, for the other runs of the table.
+    """Find the records of runs of equal targets of which one was taken for `stuck`, but that are no stuck sensor.
 
     A run is ordinary if several other values have runs like it, each value counting once, and if most of the targets
     repeat: the table is sorted or has groups. If a quarter of the other records have its value, it is compared with the
     other runs of this value as well: their lengths may have a power law for a tail, and a run is ordinary if one as
-    long can be expected.
+    long can be expected. Records are in order key by key; `changes` says which are the first of their keys.
 
-    Parameters
-    ----------
-    targets : array of floats, shape (rows,)
-        Targets, key by key.
-    changes : array of bools, shape (rows,)
-        Whether a record is the first one of a key.
-    stuck : array of bools, shape (rows,)
-        Whether each target was taken for that of a stuck sensor.
-
-    Returns
-    -------
-    array of bools, shape (rows,)
-        Whether each record is in an ordinary run of which a record was taken for stuck.
-
-    Examples
-    --------
     >>> groups, alone = np.repeat([3.0, 1.0, 2.0, 5.0, 4.0], 30), np.append(np.arange(100.0), np.full(30, 4.5))
     >>> [find_ordinary_runs(y, y < 0.0, y == y[-1]).any().item() for y in (groups, alone)]
     [True, False]

@@ -38,20 +38,9 @@ def dynamic_regret(
 
     Σ γ₄(Δ(θ_t, u_t)² − Δ(θ_{t+1}, u_{t+1})²)/(2α_t) + ½·Σ α_tγ₃γ₄‖∇g_t‖² + R·Σ γ₄(γ₁ + 2γ₂)·Δ(u_t, u_{t+1})/(2α_t)
 
-    Parameters
-    ----------
-    distances : T + 1 floats
-        Δ(θ_t, u_t) for t = 1..T+1; u_{T+1} is of your choice, u_T for one.
-    path : T floats
-        Δ(u_t, u_{t+1}).
-    gradients : T floats
-        ‖∇g_t(θ_t)‖.
-    steps : float or T floats
-        α_t; any step for a round whose gradient was 0.
-    diameter : float
-        R.
-    gamma1, gamma2, gamma3, gamma4 : float or T floats
-        The constants of the assumptions.
+    `distances` are Δ(θ_t, u_t) for t = 1..T+1, where u_{T+1} is of your choice, u_T for one; `path` Δ(u_t, u_{t+1});
+    `gradients` ‖∇g_t(θ_t)‖; `steps` α_t, any step for a round whose gradient was 0; and `diameter` is R. Steps and the
+    constants of the assumptions, γ₁ to γ₄, may be one number for all rounds.
 
     Examples
     --------
@@ -97,18 +86,8 @@ def constant_step(
     It holds against the minimizers u_t of g_t; against other comparators only if γ₄ is the same in all rounds. The
     printed proof has a gap: docs/invex.md shows it, and how dividing each round by its γ₄ closes it.
 
-    Parameters
-    ----------
-    diameter : float
-        R.
-    path : float
-        V_T = Σ Δ(u_t, u_{t+1}).
-    gradient : float
-        𝒢 ≥ ‖∇g_t(θ_t)‖.
-    gamma3 : float
-        Σ γ₃ over the rounds, T in flat space.
-    gamma12, gamma4 : float
-        The largest γ₁ + 2γ₂ and γ₄ of a round.
+    `diameter` is R, `path` V_T = Σ Δ(u_t, u_{t+1}), `gradient` 𝒢 ≥ ‖∇g_t(θ_t)‖, `gamma3` Σ γ₃ over the rounds, T in
+    flat space, and `gamma12` and `gamma4` are the largest γ₁ + 2γ₂ and γ₄ of a round.
 
     Examples
     --------

@@ -58,6 +58,17 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> again, again.rounds, again.update([1.0, 2.0], 3.0) == learner.update([1.0, 2.0], 3.0)
     (SelfTuning(2, Squared(l2=0.0), order=2), 1, True)
     """
+    chunks = _serialize(model)
+    with replace_file(Path(path)) as file:
+        file.writelines(chunks)
+
+
+def dump_model(model: Any) -> bytes:
+    """The bytes that `save` writes."""
+    return b"".join(_serialize(model))
+
+
+def _serialize(model: Any) -> Iterator[bytes | memoryview]:
     serializer = Serializer()
     try:
         description = serializer.serialize(model)
@@ -65,9 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ParameterError(
             "The model cannot be saved, because it is nested too deeply, or contains itself."
         ) from None
-    with replace_file(Path(path)) as file:
-        for chunk in write_chunks(description, serializer.arrays):
-            file.write(chunk)
+    return write_chunks(description, serializer.arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

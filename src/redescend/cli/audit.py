@@ -57,7 +57,7 @@ def audit(
             choose_writer(out)
         if heat_map is not None and heat_map.suffix.lower() != ".svg":
             raise ParameterError(f"'{heat_map}' cannot be written: a heat map is an SVG file, so name it FILE.svg.")
-        check_outputs({"the output": out, "the heat map": heat_map}, source)
+        check_outputs({"output": out, "heat map": heat_map}, source)
         opened = reading.open(source)
         with announce_compilation(running.quiet), ProgressLine(opened, quiet=running.quiet) as line:
             result = audit_source(opened, fdr, line.report)
@@ -88,7 +88,7 @@ def _log_audit(result: Audit) -> None:
     if result.unpredictable:
         names = ", ".join(map(repr, result.unpredictable))
         log(f"Not predicted well enough by the others to list wrong values: {names}")
-    for sentence in result.told:
+    for sentence in result.notes:
         log(sentence)
     if result.unreadable:
         log(f"Not audited: {format_count(count_bad(result.unreadable))} that cannot be read, see the end of the list")

@@ -7,7 +7,7 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,7 @@ def announce_compilation(quiet: bool, log: Callable[[str], None] = log) -> Abstr
 
 
 @contextmanager
-def reader_may_leave() -> Iterator[Event]:
+def ignore_broken_pipe() -> Iterator[Event]:
     """Write to standard output; a reader that closes the pipe, as `head` does, sets the event and is not an error."""
     left = Event()
     try:
@@ -87,22 +87,9 @@ def reader_may_leave() -> Iterator[Event]:
         discard_output()
 
 
-def format_facts(facts: Mapping[str, str | list[str]], most: int | None = None) -> Iterator[str]:
-    """Format headings and their content as lines; a list is cut after `most` lines."""
-    for heading, content in facts.items():
-        if isinstance(content, str):
-            yield f"{heading}: {content}"
-            continue
-        shown = content[:most]
-        yield f"{heading}:"
-        yield from (f"  {line}" for line in shown)
-        if len(content) > len(shown):
-            yield f"  and {len(content) - len(shown)} more"
-
-
 def log_schema(schema: Schema) -> None:
     """Print the inferred schema."""
-    from redescend.streaming.report.describe import describe_schema
+    from redescend.streaming.report.describe import describe_schema, format_facts
     from redescend.streaming.report.formatting import abbreviate
 
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
@@ -130,23 +117,23 @@ def log_rejections(rejections: Rejections) -> None:
 
 def log_result(run: Run) -> None:
     """Print a summary of a run, and the files that it wrote."""
-    from redescend.streaming.report.page import describe_final, note_many_suspects, summarize
+    from redescend.streaming.report import page
 
-    *sentences, rejected = summarize(run.summary, run.counts)
-    final = describe_final(run.summary) if run.summary.suspect_count else []
-    for sentence in [*sentences, *final, *note_many_suspects(run.summary), rejected]:
+    final = page.describe_final(run.summary) if run.summary.suspect_count else []
+    found = [*page.describe_learned(run.summary, run.counts), *final, *page.note_many_suspects(run.summary)]
+    for sentence in [*found, *page.describe_rejected(run.counts)]:
         log(sentence)
     log_rejections(run.summary.rejections)
-    if any("is none of the labels" in kind for kind in run.summary.rejections.counts):
+    if run.summary.rejections.have_unknown_labels:
         log(f"  To use other labels, too, add them to --labels {_join_labels(run.model.schema.labels)}")
     if run.source.unread:
         log(f"Files or folders skipped: {len(run.source.unread):,}.")
     outputs = run.config.outputs
     unwritten = None if outputs.keep_empty_quarantine or run.counts.quarantined else outputs.quarantine
-    for what, path in outputs.by_content().items():
+    for content, path in outputs.by_content().items():
         # If no quarantine was written, a file of that name belongs to another run.
         if path.exists() and path != unwritten:
-            log(f"{what.removeprefix('the ').capitalize()}: {path}")
+            log(f"{content.capitalize()}: {path}")
 
 
 def _join_labels(labels: Sequence[str]) -> str:
@@ -172,8 +159,8 @@ def log_plan(model: StreamModel | ModelStore, source: Source, passes: int, confi
     if source.is_shuffled:
         log("Would read the records in random order.")
     log(f"Would learn from every record {'once' if passes == 1 else f'{passes} times'}, and write:")
-    for what, path in config.outputs.by_content().items():
-        log(f"  {what.removeprefix('the ')}: {path}{' (if a record is rejected)' if what == 'the quarantine' else ''}")
+    for content, path in config.outputs.by_content().items():
+        log(f"  {content}: {path}{' (if a record is rejected)' if content == 'quarantine' else ''}")
     log("Only a sample of the records was read, and nothing was written.")
 
 
@@ -181,7 +168,7 @@ def print_suspects(
     suspects: Sequence[Suspect], schema: Schema, important: Sequence[str] = (), ids: Sequence[str] = ()
 ) -> None:
     """Print suspects on standard output: as a table on a terminal, important columns first; else as CSV."""
-    with reader_may_leave():
+    with ignore_broken_pipe():
         if sys.stdout.isatty():
             _print_table(suspects, schema, [*ids, *important], ids)
         else:
@@ -208,7 +195,7 @@ def print_cells(cells: Sequence[Cell], most: int) -> None:
         clean = "" if cell.clean_probability is None else format_weight(cell.clean_probability)
         texts = (str(cell.row), cell.column, value, expected, clean, cell.kind)
         table.add_row(*(_make_text(abbreviate(text, 80)) for text in texts))
-    with reader_may_leave():
+    with ignore_broken_pipe():
         Console().print(table)
     if len(cells) > most:
         log(f"The first {most} of {len(cells):,} cells; --out FILE writes all, --top N shows more.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import announce_compilation, format_facts, format_json, make_printable, reader_may_leave
+from redescend.cli.console import announce_compilation, format_json, ignore_broken_pipe, make_printable
 from redescend.cli.exit_codes import exit_on_error
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def inspect(
             text = [format_json(data, indent=2)]
         else:
             facts = describe.inspect(model) if one is None else describe.describe(one)
-            text = list(map(make_printable, format_facts(facts)))
-        with reader_may_leave():
+            text = list(map(make_printable, describe.format_facts(facts)))
+        with ignore_broken_pipe():
             for line in text:
                 typer.echo(line)
 
@@ -156,7 +156,7 @@ def explain(
                     extreme=explanation.find_extremes(opened, loaded.schema, batch, index),
                     repeated=explanation.find_repeated(opened, loaded.schema, row),
                 )
-        with reader_may_leave():
+        with ignore_broken_pipe():
             if as_json:
                 typer.echo(format_json(why.to_dict(), indent=2))
                 return

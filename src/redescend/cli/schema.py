@@ -30,7 +30,7 @@ def schema(
     Edit the file and pass it to fit --schema, which rejects values of another type.
     """
     with exit_on_error(debug):
-        from redescend.cli.console import make_printable, reader_may_leave
+        from redescend.cli.console import ignore_broken_pipe, make_printable
         from redescend.files import replace_file
 
         opened = reading.open(source)
@@ -40,7 +40,7 @@ def schema(
             with replace_file(out) as file:
                 file.write(text.encode("utf-8", "backslashreplace"))
             return
-        with reader_may_leave():
+        with ignore_broken_pipe():
             typer.echo("\n".join(map(make_printable, text.splitlines())))
 
 

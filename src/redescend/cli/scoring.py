@@ -109,7 +109,7 @@ def apply_model(
     if out is not None:
         choose_writer(out)
     quarantine = choose_quarantine(sources, reading.on_bad, result.quarantine, out)
-    check_outputs({"the output": out, "the quarantine": quarantine}, sources, also_read=[model_file])
+    check_outputs({"output": out, "quarantine": quarantine}, sources, also_read=[model_file])
     model = read_model(model_file)
     if level is not None:
         check_interval(model.belief, level)
@@ -202,7 +202,7 @@ def write_table(path: Path | None, schema: pa.Schema) -> Iterator[Write]:
     without an error.
     """
     if path is None:
-        with console.reader_may_leave(), _write_to_stream(schema) as write:
+        with console.ignore_broken_pipe(), _write_to_stream(schema) as write:
             yield write
         return
     with replace_file(path) as file, choose_writer(path)(file, schema) as write:

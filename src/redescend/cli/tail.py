@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redescend.cli import options
-from redescend.cli.console import announce_compilation, format_json, log, reader_may_leave
+from redescend.cli.console import announce_compilation, format_json, ignore_broken_pipe, log
 from redescend.cli.exit_codes import Code, exit_on_error
 from redescend.errors import DataError
 
@@ -186,7 +186,7 @@ def _follow(run: Run, threshold: float | None, quiet: bool, stop: threading.Even
     with run:
         try:
             for rounds in run.batches():
-                with reader_may_leave() as left:
+                with ignore_broken_pipe() as left:
                     _report_suspects(run, rounds, threshold)
                 if not quiet and run.latest is not None:
                     for bad in run.latest.rejected:

@@ -124,16 +124,8 @@ class ModelConfig:
     ) -> ModelConfig:
         """Check the parameters of a model; errors name the class or function `owner`.
 
-        Parameters
-        ----------
-        task : 'regression', 'classification' or None
-            Which losses are allowed. None: all.
-        loss : str, LinearLoss or None
-            A loss or its name. None: the default of the task.
-        alpha : float
-            Added to the l2 of the loss.
-        average : bool or int
-            Whether to average models, or the number of rows after which to start.
+        The losses are those of the `task`, or all; a loss may be a name, and None is the default of the task. `alpha`
+        is added to its l2. `average` says whether to average models, or after how many rows to start.
         """
         loss = check_loss(owner, loss, task)
         if l2 := check(owner, "alpha", alpha, NONNEGATIVE):
@@ -161,16 +153,10 @@ class ModelConfig:
         )
 
     def make_engine(self, dim: int, outputs: int, *, sparse: bool = False, missing: bool = False) -> Engine:
-        """Make a new engine.
+        """Make a new engine for `dim` features and some outputs.
 
-        Parameters
-        ----------
-        dim, outputs : int
-            Number of features and of outputs.
-        sparse : bool
-            Whether the first rows are sparse; those are scaled but never centered.
-        missing : bool
-            Whether features may be NaN; they are then standardized and imputed.
+        If the first rows are `sparse`, features are scaled but never centered; if they may be `missing`, NaN, they are
+        standardized and imputed.
         """
         order = self.choose_order(dim, sparse)
         if self.has_trees(dim, sparse):

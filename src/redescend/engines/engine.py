@@ -46,18 +46,10 @@ class LinearForm(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The shape of an engine.
+    """The shape of an engine: its numbers of features and of outputs, and the loss of every output.
 
-    Parameters
-    ----------
-    dim, outputs : int
-        Number of features and of outputs.
-    loss : LinearLoss
-        The loss of every output.
-    intercept : bool, default True
-        Whether the last feature is a constant, which l2 does not penalize.
-    average : int or None, default None
-        Number of rows after which models are averaged. None: they are not.
+    With an `intercept`, the last feature is a constant, which l2 does not penalize. Models are averaged after the
+    number of rows `average`, if any.
     """
 
     dim: int

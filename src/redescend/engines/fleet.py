@@ -22,15 +22,9 @@ MIN_CAPACITY = 4
 class Fleet:
     """Engines that learn each from its own records, with the same bits as each would alone.
 
-    Parameters
-    ----------
-    pattern : Engine
-        A new engine for tables, without averaging; every engine starts as a copy of it.
-    indicators : sequence of int
-        Features that are 0 or 1; the fleet counts for every engine how often they were 1.
+    Every engine starts as a copy of `pattern`, a new engine for tables, without averaging. The `indicators` are
+    features that are 0 or 1; the fleet counts for every engine how often they were 1.
 
-    Examples
-    --------
     >>> from redescend import losses
     >>> from redescend.engines import SelfTuningEngine, Shape
     >>> shape = Shape(1, 1, losses.Squared())

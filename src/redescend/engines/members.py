@@ -29,15 +29,8 @@ SPECS = (ArraySpec("hashes", ("records",), dtype=np.uint64), ArraySpec("values",
 
 
 class HeldOut(Stateful):
-    """Numbers that belong to records, by the hashes of these.
+    """Numbers that belong to records, `width` for each, by the hashes of these.
 
-    Parameters
-    ----------
-    width : int
-        How many numbers each record has.
-
-    Examples
-    --------
     >>> held, X, targets = HeldOut(1), np.array([[1.0], [2.0]]), np.array([3.0, 4.0])
     >>> held.learn(X, targets, np.array([[7.0, 8.0]]))
     >>> held.recall(np.array([[2.0], [5.0]]), np.array([4.0, 4.0]), np.array([[0.5, 0.5]]))
@@ -91,12 +84,8 @@ def find_excuse(targets: Array, predictions: Array, linear: Array) -> float:
 
 
 class MemberBelief(Stateful):
-    """The beliefs in residuals in local units and in those of the linear member.
-
-    Parameters
-    ----------
-    dim : int
-        Number of features on which the scale of residuals may depend.
+    """The beliefs in residuals, whose scale may depend on `dim` features, in local units and in those of the linear
+    member.
     """
 
     def __init__(self, dim: int) -> None:
@@ -155,11 +144,6 @@ def judge_by_members(own: Array, X: Array, targets: Array, predictions: Array, l
 class TableBelief(Stateful):
     """The belief of all members, the sizes of residuals around records, and both predictions for the records of the
     table, made without them. Of labels, only the predictions are needed.
-
-    Parameters
-    ----------
-    engine : NonlinearEngine
-        The model.
     """
 
     def __init__(self, engine: NonlinearEngine) -> None:

@@ -47,16 +47,8 @@ class NonlinearEngine(Engine):
     """`SelfTuningEngine` with two forests of rolling boosted trees and a stack for every output.
 
     Each member, among them the linear one, predicts a record before it learns from it; the prediction is their mean,
-    weighted by Bayes' rule. The weight of a record is that of the stack.
-
-    Parameters
-    ----------
-    dim, outputs, loss
-        As in `Shape`; the loss is squared or logistic.
-    order : 1 or 2
-        The order of the linear member.
-    missing : bool
-        Whether NaN is a missing value: for trees it is below all others.
+    weighted by Bayes' rule. The weight of a record is that of the stack. The loss is squared or logistic, and `order`
+    that of the linear member. NaN may be a `missing` value: for trees it is below all others.
     """
 
     def __init__(
@@ -200,12 +192,8 @@ class NonlinearEngine(Engine):
     def fit_sizes(self, X: Array, residuals: Array, sample_weight: Array) -> tuple[NonlinearEngine, Array]:
         """Learn the logarithm of the size of residuals around each row.
 
-        Returns
-        -------
-        NonlinearEngine
-            A model that predicts it for any row, without the records that it has learned from.
-        array of floats, shape (rows,)
-            What is predicted for each row by trees that were grown without it.
+        Returns a model that predicts it for any row, without the records that it has learned from, and what is
+        predicted for each row by trees that were grown without it.
         """
         sizes = np.minimum(np.abs(residuals), mixture.BOUND)
         known, engine = sizes[(sizes > 0.0) & (sample_weight > 0.0)], self.make_size_engine()

@@ -29,15 +29,9 @@ _learn_sparse: Any = sparse.learn
 class SelfTuningEngine(Engine):
     """`SelfTuning` for every output. Nothing depends on the units of features, so there is nothing to standardize.
 
-    Parameters
-    ----------
-    shape : Shape
-    order : 1 or 2
-        Whether the covariance of the posterior is a diagonal or a matrix.
-    missing : bool
-        Whether NaN is a missing value, which the mean of its feature replaces.
-    linked : bool
-        Whether outputs are the classes of a classifier, whose scores a `link` makes logits of all classes together.
+    Of order 1 the covariance of the posterior is a diagonal, of order 2 a matrix. NaN may be a `missing` value, which
+    the mean of its feature replaces. If they are `linked`, outputs are the classes of a classifier, whose scores a
+    `link` makes logits of all classes together.
     """
 
     SPECS = (

@@ -31,16 +31,10 @@ SPECS = (
 
 
 class Uncertainty(NamedTuple):
-    """The covariance of standardized coefficients and intercept, the mean over outputs.
+    """The covariance of standardized coefficients and, in the last row, of the intercept; the mean over outputs.
 
-    Attributes
-    ----------
-    typical : array of one float, shape ()
-        The median of the mean squares of standardized rows.
-    mean, spread : arrays of floats, shape (columns,)
-        Mean and standard deviation of every feature.
-    covariance : array of floats, shape (columns + 1, columns + 1)
-        The covariance; the last row is that of the intercept.
+    `typical`, of shape (), is the median of the mean squares of rows, which the `mean` and the `spread`, or standard
+    deviation, of every feature standardize.
     """
 
     typical: Array

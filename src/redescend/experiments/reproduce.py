@@ -70,35 +70,46 @@ def reproduce(request: Request, console: Console | None = None) -> tuple[Path, b
     drawing = time.perf_counter()
     with console.status("Drawing pictures"):
         drawings = _draw_pictures(request, results)
-    seconds = {f"{name}, total of all processes": 0.0 for name in paper.EXPERIMENTS}
-    for task in finished:
-        seconds[f"{task.experiment}, total of all processes"] += store.seconds(task) or 0.0
-    seconds["drawing, wall time"] = time.perf_counter() - drawing
-    seconds["this command so far, wall time"] = time.perf_counter() - started
-    options = {
-        "experiment": request.part,
-        "runs": request.options.runs,
-        "rounds": request.options.rounds or ("fewer than in the paper" if request.options.quick else "as in the paper"),
-        "seed": request.options.seed,
-        "sweep": "at most 10 runs; 20,000 rounds, except in the sweep over T",
-        "experts": "at most 3 runs of ridge and 10 of the SVM",
-        "suite": "one run of each setting",
-    }
+    now = time.perf_counter()
+    seconds = _sum_seconds(store, finished)
+    seconds |= {"drawing, wall time": now - drawing, "this command so far, wall time": now - started}
     command = shlex.join([Path(request.command[0]).name, *request.command[1:]])
-    page = report.write_report(
-        results, drawings, request.folder, options=options, command=command, seconds=seconds, notes=notes
-    )
-    for problem in PROBLEMS:
-        rows = report.summarize_regret(results, problem)
-        if rows:
-            console.print(_make_regret_table(problem, rows))
-    suite = make_suite_section(results)
-    if suite is not None:
-        console.print(_make_suite_table(suite))
+    facts: dict[str, Any] = {"options": _describe_options(request), "command": command, "seconds": seconds}
+    page = report.write_report(results, drawings, request.folder, **facts, notes=notes)
+    _print_tables(results, console)
     for note in notes:
         console.print(note, highlight=False)
     console.print(f"Finished in {time.perf_counter() - started:.0f} s. Report:", highlight=False)
     return page, complete
+
+
+def _sum_seconds(store: Store, tasks: list[Task]) -> dict[str, float]:
+    seconds = {f"{name}, total of all processes": 0.0 for name in paper.EXPERIMENTS}
+    for task in tasks:
+        seconds[f"{task.experiment}, total of all processes"] += store.seconds(task) or 0.0
+    return seconds
+
+
+def _describe_options(request: Request) -> dict[str, Any]:
+    options = request.options
+    return {
+        "experiment": request.part,
+        "runs": options.runs,
+        "rounds": options.rounds or ("fewer than in the paper" if options.quick else "as in the paper"),
+        "seed": options.seed,
+        "sweep": "at most 10 runs; 20,000 rounds, except in the sweep over T",
+        "experts": "at most 3 runs of ridge and 10 of the SVM",
+        "suite": "one run of each setting",
+    }
+
+
+def _print_tables(results: Results, console: Console) -> None:
+    for problem in PROBLEMS:
+        if rows := report.summarize_regret(results, problem):
+            console.print(_make_regret_table(problem, rows))
+    suite = make_suite_section(results)
+    if suite is not None:
+        console.print(_make_suite_table(suite))
 
 
 def _compute_missing(request: Request, tasks: list[Task], store: Store, console: Console) -> bool:

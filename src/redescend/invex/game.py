@@ -107,50 +107,50 @@ def play(algorithm: FirstOrder, records: Iterable[Any], comparators: Iterable[An
     True
     """
     space, records = algorithm.space, list(records)
-    chosen = [space.check("A comparator", u) for u in comparators]
-    if len(records) != len(chosen) or not records:
-        raise DataError(f"There must be a comparator for each record. Got {len(chosen)} for {len(records)} instead.")
+    points = [space.check("A comparator", u) for u in comparators]
+    if len(records) != len(points) or not records:
+        raise DataError(f"There must be a comparator for each record. Got {len(points)} for {len(records)} instead.")
     actions, moves = [algorithm.theta], list[Move]()
     for record in records:
         moves.append(algorithm.advance(record))
         actions.append(algorithm.theta)
 
-    chosen.append(chosen[-1])
-    compared = np.array([algorithm.value(u, record) for u, record in zip(chosen, records, strict=False)])
-    distances = np.array([space.distance(theta, u) for theta, u in zip(actions, chosen, strict=True)])
-    crossed = [space.distance(theta, u) for theta, u in zip(actions[1:], chosen, strict=False)]
-    path = np.array([space.distance(u, v) for u, v in pairwise(chosen)])
+    points.append(points[-1])
+    comparator_losses = np.array([algorithm.value(u, record) for u, record in zip(points, records, strict=False)])
+    distances = np.array([space.distance(theta, u) for theta, u in zip(actions, points, strict=True)])
+    next_distances = [space.distance(theta, u) for theta, u in zip(actions[1:], points, strict=False)]
+    path = np.array([space.distance(u, v) for u, v in pairwise(points)])
     losses, weights, lengths = (np.array([getattr(m, part) for m in moves]) for part in ("loss", "weight", "length"))
     # A round without a move may have any step; 1 keeps the sums finite.
-    taken = np.array([move.step if move.step > 0.0 else 1.0 for move in moves])
+    step_sizes = np.array([move.step if move.step > 0.0 else 1.0 for move in moves])
     scale = np.array([move.length if move.normalised and move.length > 0.0 else 1.0 for move in moves])
-    regrets, trust = _compare_losses(algorithm.gate, losses, compared, weights)
+    regrets, slope_ratios = _compare_losses(algorithm.gate, losses, comparator_losses, weights)
     slack = np.array([algorithm.slack(length) for length in lengths])
-    bent = np.array([space.distortion(distance) for distance in distances[:-1]])
+    distortions = np.array([space.distortion(distance) for distance in distances[:-1]])
     return InvexTrace(
         losses=losses,
         weights=weights,
-        compared=compared,
+        compared=comparator_losses,
         actions=actions,
         regrets=regrets,
         distances=distances,
         path=path,
         gradients=weights * lengths,
-        steps=taken,
-        gamma3=bent / scale**2,
-        gamma4=trust * slack * scale,
-        diameter=float(np.max([*distances, *crossed, *path])),
+        steps=step_sizes,
+        gamma3=distortions / scale**2,
+        gamma4=slope_ratios * slack * scale,
+        diameter=float(np.max([*distances, *next_distances, *path])),
     )
 
 
-def _compare_losses(gate: gates.Gate, losses: Array, compared: Array, weights: Array) -> tuple[Array, Array]:
+def _compare_losses(gate: gates.Gate, losses: Array, comparator_losses: Array, weights: Array) -> tuple[Array, Array]:
     """The regret of each round in g_t, and h'(f_t(u_t))/h'(f_t(θ_t))."""
     if not isinstance(gate, gates.Robust):
-        return weights * (losses - compared), np.ones(len(losses))
-    there = np.array([compute_weight(gate, f) for f in compared])
+        return weights * (losses - comparator_losses), np.ones(len(losses))
+    slopes = np.array([compute_weight(gate, f) for f in comparator_losses])
     with np.errstate(divide="ignore", invalid="ignore"):
-        trust = np.where(weights > 0.0, there / np.where(weights > 0.0, weights, 1.0), np.inf)
-    return gate.transform.value(losses) - gate.transform.value(compared), trust
+        ratios = np.where(weights > 0.0, slopes / np.where(weights > 0.0, weights, 1.0), np.inf)
+    return gate.transform.value(losses) - gate.transform.value(comparator_losses), ratios
 
 
 class Slack(NamedTuple):

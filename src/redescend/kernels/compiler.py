@@ -142,15 +142,8 @@ def _announce(message: str = COMPILING) -> None:
 
 @contextmanager
 def on_compile(callback: Callable[[str], None]) -> Iterator[None]:
-    """Call back once, with a message for the user, if a kernel is compiled because it is not in the cache.
+    """Call back at most once, with a message for the user, when the first kernel that is not in the cache is compiled.
 
-    Parameters
-    ----------
-    callback : function of one string
-        Called when the first compilation begins, at most once.
-
-    Examples
-    --------
     >>> with on_compile(print):
     ...     pass  # whatever may compile
     """

@@ -191,23 +191,11 @@ def skip_name(text: Array, at: Any, names: Array, place: Any, end: Any) -> Any:
 def read_records(text: Array, lined: bool, template: Any, most: float, out: Array, bits: Array) -> tuple[Any, Any]:
     """Read an object of numbers, a list of them, or if `lined` several lines; all with the same names in one order.
 
-    Parameters
-    ----------
-    text : array of uint8
-        The text, and `PADDING` behind it. It becomes one line for each record: what is between two records is replaced
-        by a newline and spaces.
-    template : tuple of arrays of uint8, int64 and int64
-        The names with their quotes, one behind the other, and `PADDING`; where each ends; and the column of `out` for
-        each.
-    most : float
-        The largest absolute value.
-    out, bits : arrays of float64 and uint64, with a row for each record
-        For the numbers, and zeros in other columns; the same memory.
-
-    Returns
-    -------
-    records, used : int
-        Their number, or -1 if anything else is there, and where the last line ends in `text`.
+    Behind the text, of bytes, is `PADDING`. It becomes one line for each record: what is between two records is
+    replaced by a newline and spaces. The template has the names with their quotes, one behind the other, and `PADDING`;
+    where each ends; and the column of `out` for each. The numbers, at most `most` in size, are written to a row of
+    `out` for each record, with zeros in other columns; `bits` is the same memory as uint64. Returns the number of
+    records, or -1 if anything else is there, and where the last line ends in the text.
     """
     text, out, bits = uncounted(text), uncounted(out), uncounted(bits)
     names, ends, columns = uncounted(template)
@@ -263,21 +251,10 @@ def read_many_records(text: Array, lined: bool, template: Any, most: float, out:
 def cut_lists(text: Array, out: Array, bits: Array, ends: Array, rest: Array) -> tuple[Any, Any]:
     """Read every list of numbers that has the name "data", and leave its number, from `MARK` on, in its place.
 
-    Parameters
-    ----------
-    text : array of uint8
-        The text of an object, and a zero behind it.
-    out, bits : arrays of float64 and uint64
-        For the numbers of all lists; the same memory.
-    ends : array of int64
-        For where the numbers of each list end in `out`.
-    rest : array of uint8
-        For the text without the lists, which may be longer by `DECIMALS` bytes for each.
-
-    Returns
-    -------
-    lists, used : int
-        Their number, or -1 if something of the name is no list of numbers, and the bytes of `rest` that were used.
+    Behind the text, of the bytes of an object, is a zero. The numbers of all lists are written to `out`, and `bits` is
+    the same memory as uint64; where those of each list end in it, to `ends`; and the text without the lists, to `rest`,
+    which may be longer by `DECIMALS` bytes for each. Returns the number of lists, or -1 if something of the name is no
+    list of numbers, and the bytes of `rest` that were used.
     """
     text, out, bits, ends, rest = uncounted((text, out, bits, ends, rest))
     lists, used, count, at, last = 0, U0, U0, U0, np.uint64(len(text) - 1)

@@ -65,7 +65,7 @@ class Service:
                 metrics.open += opened
                 response = await handler(request)
             except Exception as error:
-                response = respond(replies.refuse(error))
+                response = respond(replies.error_reply(error))
             finally:
                 metrics.open -= opened
             name = request.path_params.get("name", "")
@@ -158,7 +158,7 @@ class Service:
             model = await asyncio.to_thread(self.folder.create, name, load_json(body))
         else:
             # A browser sends other types from any page, without asking the server before.
-            raise replies.Unsupported(
+            raise replies.UnsupportedMediaType(
                 f"A model cannot be created from {quote(kind)}: set Content-Type to application/json for settings, or "
                 f"to {FILES[0]} for a model file."
             )
@@ -236,22 +236,22 @@ class Service:
 async def read_body(request: Request, limits: Limits) -> bytes:
     """The body; raises if it is too large or too slow."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise replies.Refusal("The body is compressed; send it as it is.")
+        raise replies.HTTPException("The body is compressed; send it as it is.")
     parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(limits.seconds):
             while more and size <= PATIENCE * limits.body:
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
-                    raise replies.Refusal("The connection was closed before the body was complete.")
+                    raise replies.HTTPException("The connection was closed before the body was complete.")
                 part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size <= limits.body:
                     parts.append(part)
     except TimeoutError:
-        raise replies.TooSlow(f"The body did not come within {limits.seconds:g} seconds.") from None
+        raise replies.RequestTimeout(f"The body did not come within {limits.seconds:g} seconds.") from None
     if size > limits.body:
-        raise replies.TooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
+        raise replies.ContentTooLarge(f"The body has more than {limits.body} bytes, which is what the server takes.")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -263,9 +263,9 @@ async def refuse_path(request: Request, error: Exception) -> Response:
             methods |= route.methods
     if not methods:
         missing = replies.NotFound(f"There is no path {request.url.path!r}; /openapi.json lists all.")
-        return respond(replies.refuse(missing))
-    wrong = replies.WrongMethod(f"{request.method} cannot be used here; /openapi.json lists what can.")
-    response = respond(replies.refuse(wrong))
+        return respond(replies.error_reply(missing))
+    wrong = replies.MethodNotAllowed(f"{request.method} cannot be used here; /openapi.json lists what can.")
+    response = respond(replies.error_reply(wrong))
     response.headers["Allow"] = ", ".join(sorted(methods))
     return response
 

@@ -15,9 +15,10 @@ from redescend.errors import DataError, quote, suggest
 from redescend.numeric import Array
 from redescend.serve.folder import ModelFolder
 from redescend.serve.model import ServedModel
+from redescend.serve.outcomes import Outcome, Outcomes, merge_outcomes
 from redescend.serve.records import Records, Waiting, check_records, dump_record, load_json, read_records
-from redescend.serve.replies import Busy, Unauthorized, encode, encode_in_parts
-from redescend.serve.requests import Answer, LearnRequest, Outcome, Outcomes, insert
+from redescend.serve.replies import TooManyRequests, Unauthorized, encode, encode_in_parts
+from redescend.serve.requests import Answer, LearnRequest
 from redescend.serve.statistics import RequestMetrics
 from redescend.serve.tensors import ID, Tensor, list_inputs, read_tensors
 from redescend.serve.writer import Writer
@@ -162,17 +163,17 @@ class Learning:
         model, digest = writer.model, 0 if key is None else crc32(body)
         self._taken: list[tuple[str, Waiting]] = []
         self._refused: dict[int, Outcome] = {}
-        self._known = model.find_duplicate(key, digest)
-        if self._known is None and records.numbers is None:
+        self._duplicate = model.find_duplicate(key, digest)
+        if self._duplicate is None and records.numbers is None:
             joined, self._taken, self._refused = join_labels(model, records.lines)
             records = Records([record for place, record in enumerate(joined) if place not in self._refused])
         self._request = LearnRequest(records, key, digest)
 
     def submit(self) -> asyncio.Future[Answer]:
         """Give the records to the writer; done once they are on the disk and learned from."""
-        if self._known is not None or not self._request.records.count:
+        if self._duplicate is not None or not self._request.records.count:
             future = asyncio.get_running_loop().create_future()
-            future.set_result(Answer(0, 0, {}) if self._known is None else self._known)
+            future.set_result(Answer(0, 0, {}) if self._duplicate is None else self._duplicate)
             return future
         try:
             return self._writer.enqueue(self._request)
@@ -185,7 +186,7 @@ class Learning:
         self._writer.model.labels.put_back(self._taken)
 
     def end(self, future: asyncio.Future[Answer]) -> dict[str, Any]:
-        """What the client is told, once the future of `submit` is done."""
+        """The content of the answer, once the future of `submit` is done."""
         try:
             answer = future.result()
         except BaseException:
@@ -196,7 +197,7 @@ class Learning:
         outcomes = answer.outcomes
         if self._refused:
             places = [place for place in range(self._count) if place not in self._refused]
-            outcomes = insert(outcomes, places, self._refused, self._count)
+            outcomes = merge_outcomes(outcomes, places, self._refused, self._count)
         return _describe(self._writer.model, answer, outcomes)
 
 
@@ -262,7 +263,7 @@ class Calls:
             if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
                 raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
         if self.metrics.open >= self.limits.requests:
-            raise Busy(f"The server has {self.limits.requests:,} open requests; try again in a second.")
+            raise TooManyRequests(f"The server has {self.limits.requests:,} open requests; try again in a second.")
 
     def infer(self, writer: Writer, body: bytes, size: str) -> bytes:
         """Predict; `size` is that of the JSON if raw tensors follow it, or empty."""
@@ -274,7 +275,7 @@ class Calls:
         return encode(answer)
 
     def score(self, writer: Writer, body: bytes, content_type: str) -> bytes:
-        """Say what would be said of records, without learning from them."""
+        """Describe what would become of records, without learning from them."""
         self.folder.read_at = time.monotonic()
         model, records = writer.model, read_records(body, content_type, limits=self.limits)
         return encode_in_parts({"model_name": model.name, "records": model.score(records.split())})

@@ -27,8 +27,8 @@ from redescend.registry import snake_case
 from redescend.serve.journal import Fsync, Place
 from redescend.serve.logs import FIELDS, LOGGER
 from redescend.serve.model import ServedModel
-from redescend.serve.replies import Conflict, NotFound, TooLarge, Unavailable
-from redescend.serve.requests import Counts, Remembered
+from redescend.serve.replies import Conflict, ContentTooLarge, NotFound, ServiceUnavailable
+from redescend.serve.requests import CommittedRequest, Counts
 from redescend.serve.settings import Limits, ModelSettings, check_name
 from redescend.serve.statistics import Statistics
 from redescend.serve.writer import Writer
@@ -101,7 +101,7 @@ def _restore(model: ServedModel, path: Path) -> Place:
             statistics = Statistics(learned.schema, model.config.transform)
             statistics.restore(content["statistics"])
             counts, place = Counts(*content["counts"]), Place(*content["place"])
-            keys = {key: Remembered(*remembered) for key, *remembered in content["keys"]}
+            keys = {key: CommittedRequest(*request) for key, *request in content["keys"]}
             whole = [*vars(counts).values(), *place, *(number for each in keys.values() for number in each)]
             if all(type(number) is int and number >= 0 for number in whole) and counts.learned == statistics.learned:
                 model.serve(learned, statistics, counts)
@@ -205,7 +205,7 @@ class ModelFolder:
         found = self.writers.get(name)
         if found is None:
             if name in self.broken:
-                raise Unavailable(f"The model {quote(name)} could not be opened: {self.broken[name]}")
+                raise ServiceUnavailable(f"The model {quote(name)} could not be opened: {self.broken[name]}")
             raise NotFound(f"There is no model {quote(name)}; GET /v2/models lists all.")
         return found
 
@@ -215,7 +215,7 @@ class ModelFolder:
         if name in self.writers or name in self.broken:
             raise Conflict(f"There is a model {quote(name)} already; delete it first, or choose another name.")
         if len(self.writers) >= self.limits.models:
-            raise TooLarge(f"There are {len(self.writers):,} models, as many as the server takes.")
+            raise ContentTooLarge(f"There are {len(self.writers):,} models, as many as the server takes.")
         part = self.path / "models" / f".{secrets.token_hex(8)}"
         part.mkdir()
         try:

@@ -18,8 +18,8 @@ import orjson
 
 from redescend.serve.folder import ModelFolder
 from redescend.serve.model import ServedModel
-from redescend.serve.replies import Busy
-from redescend.serve.requests import Outcome
+from redescend.serve.outcomes import Outcome
+from redescend.serve.replies import TooManyRequests
 from redescend.serve.statistics import RecentRounds
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.report.charts import Chart, ReportFigure, Scale, fit_scale
@@ -88,9 +88,9 @@ def describe_live(model: ServedModel, rates: Rates) -> dict[str, Any]:
 def _describe_counts(model: ServedModel, target: str) -> str:
     """Say how many records the model has learned from, here and in the model file that it was made from."""
     records = model.counts.records
-    said = f"Learned from {model.counts.learned:,} of {format_count(records)}" if records else "No records yet"
+    summary = f"Learned from {model.counts.learned:,} of {format_count(records)}" if records else "No records yet"
     before = f", after the {format_count(model.earlier)} of its model file" if model.earlier > 0 else ""
-    return f"{said}{before}; the target is '{target}'."
+    return f"{summary}{before}; the target is '{target}'."
 
 
 def _page(
@@ -108,9 +108,9 @@ def _page(
 
 def _list_suspect(schema: Schema, outcome: Outcome, columns: list[str]) -> list[str]:
     values = outcome["values"]
-    said = (format_weight(outcome["clean_probability"]), format_target(schema, outcome["target"]))
+    judged = (format_weight(outcome["clean_probability"]), format_target(schema, outcome["target"]))
     shown = (format_value(values.get(name))[:200] for name in columns)
-    return [f"{outcome['row']:,}", *said, format_predicted(schema, outcome["prediction"]), *shown]
+    return [f"{outcome['row']:,}", *judged, format_predicted(schema, outcome["prediction"]), *shown]
 
 
 # --- pictures ---
@@ -229,7 +229,7 @@ class Events:
     def watch(self, chosen: str | None) -> AsyncIterator[bytes]:
         """The events of a page that shows one model, the first by name unless one is chosen."""
         if self._pages >= MAX_PAGES:
-            raise Busy(f"{MAX_PAGES} live pages are open already; close one.")
+            raise TooManyRequests(f"{MAX_PAGES} live pages are open already; close one.")
         return self._watch(chosen)
 
     async def _watch(self, chosen: str | None) -> AsyncIterator[bytes]:

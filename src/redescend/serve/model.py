@@ -15,27 +15,22 @@ from typing import Any
 import numpy as np
 
 from redescend.belief import ResidualBelief
+from redescend.checkpoint import dump_model
 from redescend.errors import DataError, DivergenceError, RedescendError
 from redescend.serve.journal import Fsync, Journal
 from redescend.serve.numbers import NumericBatch, NumericRecords
+from redescend.serve.outcomes import Outcome, Outcomes, add_rejected, describe_rounds, outcome_at, slice_outcomes
 from redescend.serve.records import LateLabels, RecordParser
 from redescend.serve.replicas import Model, Replicas, Versions, make_versions
 from redescend.serve.replies import Conflict
 from redescend.serve.requests import (
     Answer,
-    Begun,
     Counts,
-    Keys,
+    IdempotencyCache,
+    LearnedBatch,
     LearnRequest,
-    Outcome,
-    Outcomes,
-    Taught,
-    complete,
-    describe_rounds,
-    dump_model,
+    PreparedCommit,
     make_answers,
-    pick,
-    select,
     split_records,
 )
 from redescend.serve.settings import Limits, ModelSettings
@@ -66,8 +61,8 @@ class ServedModel:
         self.labels = LateLabels(limits.labels, limits.label_seconds)
         self.counts = Counts()
         self.earlier = 0  # records that its model file had learned from
-        self.keys = Keys(limits.keys)
-        self._begun: deque[Begun] = deque()  # commits that are being written to the disk
+        self.keys = IdempotencyCache(limits.keys)
+        self._prepared: deque[PreparedCommit] = deque()  # commits that are being written to the disk
         self._rows = 0  # records that were learned from, with those of these commits
         self.pending: list[bytes] = []  # records that were committed before the schema was decided
         self.failure: str | None = None  # why no schema could be decided yet
@@ -109,12 +104,15 @@ class ServedModel:
         self.has_intervals = isinstance(model.belief, ResidualBelief)
         self.outputs = list_outputs(schema, self.has_intervals)
         self.statistics = Statistics(schema, self.config.transform) if statistics is None else statistics
-        self._learning = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name)
-        self._predicting = RecordParser({name: schema.kinds[name] for name in list_inputs(schema)}, self.name)
+        self._learning = self._make_parser(schema, schema.columns)
+        self._predicting = self._make_parser(schema, list_inputs(schema))
         self.numeric = NumericRecords(schema)
         self.counts = Counts() if counts is None else counts
         self._rows = self.counts.records
         self._replicas = make_versions(model)
+
+    def _make_parser(self, schema: Schema, columns: Sequence[str]) -> RecordParser:
+        return RecordParser({name: schema.kinds[name] for name in columns}, self.name)
 
     def declare(self, schema: Schema) -> None:
         """Write the schema to the journal, where `redescend fit` finds it."""
@@ -131,9 +129,7 @@ class ServedModel:
             known: dict[str, Any] = {"stream": True, "grows": grows, "others": source.others}
             schema = Schema.infer(source.sample, source.kinds, **settings, **known)
             model = self.make_model(schema)
-            batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, self.name).parse(
-                self.pending, 0
-            )
+            batch = self._make_parser(schema, schema.columns).parse(self.pending, 0)
             learned = model.learn(batch)
             self.declare(schema)
         except OSError as error:
@@ -145,7 +141,7 @@ class ServedModel:
         self.serve(model)
         self.pending = []
         self._rows = batch.count
-        return self._note(self._describe(batch, model.schema, learned))
+        return self._count(self._describe(batch, model.schema, learned))
 
     # --- the writer ---
 
@@ -196,7 +192,7 @@ class ServedModel:
         if self._replicas is None or self.journal.failing:
             return False
         keys = [request.key for request in requests if request.key is not None]
-        begun = {key for each in self._begun for _, key, _ in each.requests}
+        begun = {key for each in self._prepared for _, key, _ in each.requests}
         return len(set(keys)) == len(keys) and not any(key in self.keys or key in begun for key in keys)
 
     def begin(self, requests: list[LearnRequest]) -> Future[None] | None:
@@ -212,7 +208,7 @@ class ServedModel:
 
     def finish(self) -> list[Answer | Exception]:
         """The answers to the first requests that were begun, after their future is done."""
-        requests = self._begun[0].requests
+        requests = self._prepared[0].requests
         try:
             return list(self._finish())
         except OSError as error:
@@ -220,33 +216,33 @@ class ServedModel:
 
     def _begin(self, requests: list[LearnRequest]) -> Future[None]:
         assert self._replicas is not None
-        noted, before = [request.noted for request in requests], self._rows
+        entries, before = [request.journal_entry for request in requests], self._rows
         batch = self._join_numbers(requests, before) or self._learning.parse(split_records(requests), before)
 
-        def write(schema: Schema, learned: Learned) -> Begun:
-            taught = self._describe(batch, schema, learned)
+        def write(schema: Schema, learned: Learned) -> PreparedCommit:
+            described = self._describe(batch, schema, learned)
             lines = [request.records.join() for request in requests]
-            return Begun(noted, before, taught, self.journal.begin_commit(noted, lines))
+            return PreparedCommit(entries, before, described, self.journal.begin_commit(entries, lines))
 
-        begun = self._replicas.prepare(batch, write)
+        commit = self._replicas.prepare(batch, write)
         self._rows += batch.count
-        self._begun.append(begun)
-        return begun.written
+        self._prepared.append(commit)
+        return commit.written
 
     def _finish(self) -> list[Answer]:
         assert self._replicas is not None
-        noted, before, taught, written = self._begun.popleft()
+        entries, before, learned, written = self._prepared.popleft()
         try:
             written.result()
         except BaseException:
             # Later ones have learned from what is not on the disk: the journal does not take them either.
             self._replicas.discard()
             self._rows = self.counts.records
-            if not self._begun:
+            if not self._prepared:
                 self.journal.resume()
             raise
-        outcomes = self._publish(taught)
-        return make_answers(self.keys.add(noted, before), before, outcomes)
+        outcomes = self._publish(learned)
+        return make_answers(self.keys.add(entries, before), before, outcomes)
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
         numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
@@ -255,50 +251,51 @@ class ServedModel:
     def _commit_pending(self, requests: list[LearnRequest]) -> list[Answer]:
         if len(self.pending) >= SAMPLE and not self._disk_failed:
             raise Conflict(f"The model '{self.name}' cannot start: {self.failure}")
-        noted, before, records = [request.noted for request in requests], len(self.pending), split_records(requests)
-        self.journal.commit(noted, [request.records.join() for request in requests])
+        entries, before = [request.journal_entry for request in requests], len(self.pending)
+        records = split_records(requests)
+        self.journal.commit(entries, [request.records.join() for request in requests])
         # From here on they are committed, whatever fails: sent again, they are duplicates.
         self.pending += records
-        added = self.keys.add(noted, before)
+        added = self.keys.add(entries, before)
         learned = self.start() if len(self.pending) >= self.settings.first else None
         if learned is None:
             count = len(records)
             why = {} if self.failure is None else {"reason": [self.failure] * count}
             outcomes = {"status": ["pending"] * count, "row": list(range(before + 1, before + 1 + count)), **why}
         else:
-            outcomes = select(learned, before, before + len(records))
+            outcomes = slice_outcomes(learned, before, before + len(records))
         return make_answers(added, before, outcomes)
 
     def learn(self, records: list[bytes]) -> None:
         """Learn from records that are in the journal."""
         assert self._replicas is not None
         batch = self._learning.parse(records, self._rows)
-        taught = self._replicas.prepare(batch, partial(self._describe, batch))
+        learned = self._replicas.prepare(batch, partial(self._describe, batch))
         self._rows += batch.count
-        self._publish(taught)
+        self._publish(learned)
 
-    def _publish(self, taught: Taught) -> Outcomes:
-        """Let readers see the first of what was prepared; returns what clients are told."""
+    def _publish(self, learned: LearnedBatch) -> Outcomes:
+        """Let readers see the first of what was prepared; returns its outcomes."""
         assert self._replicas is not None
         # Labels are only added, so that readers of an earlier version find theirs.
-        self._schema = taught.schema
+        self._schema = learned.schema
         self._replicas.publish()
-        return self._note(taught)
+        return self._count(learned)
 
-    def _describe(self, batch: Batch | NumericBatch, schema: Schema, learned: Learned) -> Taught:
+    def _describe(self, batch: Batch | NumericBatch, schema: Schema, learned: Learned) -> LearnedBatch:
         are_suspects = self.statistics.are_suspects(learned.rounds)
         described = describe_rounds(learned.rounds, schema, are_suspects, "learned")
         suspects = [
-            {**pick(described, place), "values": self._read_values(batch, schema, learned.indices[place])}
+            {**outcome_at(described, place), "values": self._read_values(batch, schema, learned.indices[place])}
             for place in np.flatnonzero(are_suspects)[-NEWEST:].tolist()
         ]
         rejected = sorted((*batch.bad, *learned.rejected), key=lambda bad: bad.row)
-        outcomes = complete(batch, learned, described)
-        return Taught(schema, batch.count, learned.rounds, are_suspects, suspects, rejected, outcomes)
+        outcomes = add_rejected(batch, learned, described)
+        return LearnedBatch(schema, batch.count, learned.rounds, are_suspects, suspects, rejected, outcomes)
 
-    def _note(self, taught: Taught) -> Outcomes:
-        """Count what was learned from; returns what clients are told."""
-        _, records, rounds, are_suspects, suspects, rejected, outcomes = taught
+    def _count(self, learned: LearnedBatch) -> Outcomes:
+        """Count what was learned from; returns its outcomes."""
+        _, records, rounds, are_suspects, suspects, rejected, outcomes = learned
         with self._lock:
             self.statistics.add(rounds, rejected)
             self.newest.extend(suspects)
@@ -320,8 +317,8 @@ class ServedModel:
 
     def find_duplicate(self, key: str | None, digest: int) -> Answer | None:
         """The answer to a request whose key was committed before."""
-        known = self.keys.find(key, digest)
-        return None if known is None else Answer(known.row, known.records, {}, duplicate=True)
+        first = self.keys.find(key, digest)
+        return None if first is None else Answer(first.row, first.records, {}, duplicate=True)
 
     # --- readers ---
 
@@ -337,7 +334,7 @@ class ServedModel:
         """What would become of records if they were learned from now."""
         batch, learned = self.review(records, target=True)
         are_suspects = self.statistics.are_suspects(learned.rounds)
-        return complete(batch, learned, describe_rounds(learned.rounds, self._schema, are_suspects, "scored"))
+        return add_rejected(batch, learned, describe_rounds(learned.rounds, self._schema, are_suspects, "scored"))
 
     def read(self) -> AbstractContextManager[Model]:
         """A context with the whole model as it is now."""

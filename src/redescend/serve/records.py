@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from redescend.errors import DataError, RedescendError, quote
 from redescend.serve.numbers import NumericRecords, NumericRows
-from redescend.serve.replies import TooLarge, Unsupported
+from redescend.serve.replies import ContentTooLarge, UnsupportedMediaType
 from redescend.serve.settings import Limits
 from redescend.sources import Batch, Kind
 from redescend.sources.arrow import BODY, END, INDEXED, count_batch_rows, measure_batches
@@ -91,7 +91,7 @@ def read_records(
 def check_records(count: int, limits: Limits) -> None:
     """Raise if a request has too many records."""
     if count > limits.records:
-        raise TooLarge(f"The request has {count:,} records, and the server takes {limits.records:,} at a time.")
+        raise ContentTooLarge(f"The request has {count:,} records, and the server takes {limits.records:,} at a time.")
 
 
 def _may_repeat_names(text: bytes, count: int) -> bool:
@@ -109,7 +109,9 @@ def _read_lines(body: bytes, kind: str, limits: Limits) -> list[bytes]:
         records = _read_json(body)
     else:
         others = ", ".join((LINES[0], *ARROW))
-        raise Unsupported(f"Records cannot be sent as {quote(kind)}: set Content-Type to {JSON}, or to {others}.")
+        raise UnsupportedMediaType(
+            f"Records cannot be sent as {quote(kind)}: set Content-Type to {JSON}, or to {others}."
+        )
     for number, record in enumerate(records, 1):
         if record.lstrip()[:1] != b"{":
             raise DataError(f"Record {number} is not a JSON object.")
@@ -215,7 +217,9 @@ def _read_batches(body: bytes, limits: Limits) -> list[bytes]:
 def _check_expansion(size: int, most: int) -> None:
     # A long text of a dictionary may be in every record.
     if size > most:
-        raise TooLarge(f"The Arrow data take more than {most} bytes once they are read; send fewer records at a time.")
+        raise ContentTooLarge(
+            f"The Arrow data take more than {most} bytes once they are read; send fewer records at a time."
+        )
 
 
 class RecordParser:

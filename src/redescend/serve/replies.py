@@ -1,4 +1,4 @@
-"""What is replied to a request, as JSON: its content, or one sentence on what is wrong with it, with its status."""
+"""Replies to requests, as JSON: the content, or one sentence on what is wrong with the request, with its status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redescend.errors import RedescendError
 from redescend.serve.logs import LOGGER
 
 
-class Refusal(RedescendError):  # noqa: N818
+class HTTPException(RedescendError):  # noqa: N818
     """A request that is refused, with its HTTP status; that of any other `RedescendError` is 400."""
 
     status: ClassVar[int] = 400
@@ -22,39 +22,39 @@ class Refusal(RedescendError):  # noqa: N818
         cls.status = status
 
 
-class Unauthorized(Refusal, status=401):
+class Unauthorized(HTTPException, status=401):
     """The token is missing or wrong."""
 
 
-class NotFound(Refusal, status=404):
+class NotFound(HTTPException, status=404):
     """There is no such path, model or method."""
 
 
-class WrongMethod(Refusal, status=405):
+class MethodNotAllowed(HTTPException, status=405):
     """The path has other methods."""
 
 
-class TooSlow(Refusal, status=408):
+class RequestTimeout(HTTPException, status=408):
     """The body did not come in time."""
 
 
-class Conflict(Refusal, status=409):
+class Conflict(HTTPException, status=409):
     """The request does not fit the state of the model."""
 
 
-class TooLarge(Refusal, status=413):
+class ContentTooLarge(HTTPException, status=413):
     """The body has too many bytes or records."""
 
 
-class Unsupported(Refusal, status=415):
+class UnsupportedMediaType(HTTPException, status=415):
     """A body of another kind than those that can be read."""
 
 
-class Busy(Refusal, status=429):
+class TooManyRequests(HTTPException, status=429):
     """Too much waits already; try again."""
 
 
-class Unavailable(Refusal, status=503):
+class ServiceUnavailable(HTTPException, status=503):
     """The disk is full, no thread can be started, or the server stops."""
 
 
@@ -109,20 +109,17 @@ def _to_json(value: Any) -> Any:
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def refuse(error: BaseException) -> Reply:
-    """An error as its status and one sentence."""
-    headers, status = NO_HEADERS, 400
-    if isinstance(error, Refusal):
-        status = error.status
-        if status == Busy.status:
-            headers = {"Retry-After": "1"}
-    elif isinstance(error, OSError | MemoryError):
+def error_reply(error: BaseException) -> Reply:
+    """The reply to a request that failed: its status, and one sentence."""
+    if isinstance(error, OSError | MemoryError):
         LOGGER.error("%s: %s", type(error).__name__, error)
         text = getattr(error, "strerror", None) or str(error) or "not enough memory"
         return Reply(encode({"error": f"Nothing was learned: {text}."}), 503)
-    elif not isinstance(error, RedescendError):
+    if not isinstance(error, RedescendError):
         LOGGER.error("Unexpected error", exc_info=error)
         return Reply(encode({"error": "Unexpected error; the log of the server has more."}), 500)
-    sentence = encode({"error": " ".join(str(error).split())})
-    # Who has no token, or does not end, is not waited for.
-    return Reply(sentence, status, headers, close=status in (Unauthorized.status, TooSlow.status, TooLarge.status))
+    status = error.status if isinstance(error, HTTPException) else 400
+    headers = {"Retry-After": "1"} if isinstance(error, TooManyRequests) else NO_HEADERS
+    # The server does not wait for the rest of a body from a client without a token, a slow one, or a long one.
+    close = isinstance(error, Unauthorized | RequestTimeout | ContentTooLarge)
+    return Reply(encode({"error": " ".join(str(error).split())}), status, headers, close)

@@ -29,7 +29,7 @@ from redescend.serve.app import make_app
 from redescend.serve.calls import SMALL, Calls, Learning
 from redescend.serve.folder import ModelFolder
 from redescend.serve.logs import FIELDS, LOGGER
-from redescend.serve.replies import Refusal, Reply, TooSlow, encode, refuse
+from redescend.serve.replies import HTTPException, Reply, RequestTimeout, encode, error_reply
 from redescend.serve.requests import Answer
 from redescend.serve.writer import Writer
 
@@ -91,7 +91,7 @@ class DirectCalls:
         exchange = Exchange(name.decode(), operation, found, reply)
         try:
             self._calls.check(exchange.header(b"authorization"))
-        except Refusal:
+        except HTTPException:
             return None
         self._metrics.open += 1
         return exchange
@@ -108,7 +108,7 @@ class DirectCalls:
                 self._learn(exchange, writer, body)
                 return
         except Exception as error:
-            self._finish(exchange, refuse(error))
+            self._finish(exchange, error_reply(error))
         else:
             self._finish(exchange, Reply(content))
 
@@ -122,12 +122,13 @@ class DirectCalls:
         try:
             reply = Reply(encode(learning.end(future)))
         except Exception as error:
-            reply = refuse(error)
+            reply = error_reply(error)
         self._finish(exchange, reply)
 
     def expire(self, exchange: Exchange) -> None:
         """Reply that the body did not come in time."""
-        self._finish(exchange, refuse(TooSlow(f"The body did not come within {self._calls.limits.seconds:g} seconds.")))
+        seconds = self._calls.limits.seconds
+        self._finish(exchange, error_reply(RequestTimeout(f"The body did not come within {seconds:g} seconds.")))
 
     def drop(self, exchange: Exchange) -> None:
         """Forget a request whose client has left before its body was complete."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from redescend.serve.logs import FIELDS, LOGGER
 from redescend.serve.model import ServedModel
-from redescend.serve.replies import Busy, Unavailable
+from redescend.serve.replies import ServiceUnavailable, TooManyRequests
 from redescend.serve.requests import Answer, LearnRequest
 from redescend.serve.statistics import Histogram
 
@@ -107,10 +107,12 @@ class Writer:
     def enqueue(self, request: LearnRequest) -> asyncio.Future[Answer]:
         """Commit a request; the future is done once it is on the disk and learned from."""
         if self._closed is not None:
-            raise Unavailable(f"The model '{self.model.name}' takes no more records: it is being closed.")
+            raise ServiceUnavailable(f"The model '{self.model.name}' takes no more records: it is being closed.")
         limit = self.model.limits.queued
         if self.queued and self.queued + request.records.count > limit:
-            raise Busy(f"{self.queued:,} records of '{self.model.name}' wait already; try again in a second.")
+            raise TooManyRequests(
+                f"{self.queued:,} records of '{self.model.name}' wait already; try again in a second."
+            )
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
         self.queued += request.records.count
@@ -300,7 +302,7 @@ class Writer:
 
         def get_result() -> Any:
             if done.cancelled():
-                raise Unavailable("The server cannot start a thread; try again.")
+                raise ServiceUnavailable("The server cannot start a thread; try again.")
             return done.result()
 
         def end() -> None:

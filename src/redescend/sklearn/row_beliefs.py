@@ -27,15 +27,7 @@ from redescend.state import ArraySpec, Stateful, read_arrays, require
 
 
 class RowBeliefs(Stateful):
-    """A belief for every output of a regressor, or one for the labels of a classifier, about the rows of an estimator.
-
-    Parameters
-    ----------
-    dim, outputs : int
-        Number of features and of outputs.
-    labels : bool
-        Whether the targets are labels, −1 and 1 for each output.
-    """
+    """A belief for every output of a regressor, or one for the labels of a classifier, −1 and 1 for each output."""
 
     def __init__(self, dim: int, outputs: int, labels: bool) -> None:
         self._dim, self._outputs, self._labels = dim, outputs, labels

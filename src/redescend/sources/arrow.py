@@ -24,6 +24,9 @@ END = MARKER + bytes(4)  # behind the last message of a stream
 
 DAMAGED = pa.ArrowInvalid("a message is damaged")
 
+Batches = Iterator[tuple[pa.RecordBatch | Exception, int, float]]
+"""Every batch, or its error, its number of rows, and the share of the file that is read."""
+
 
 class ArrowFile(ColumnarFile):
     """A file of Arrow batches, with an index at its end or, as a stream, without."""
@@ -35,15 +38,14 @@ class ArrowFile(ColumnarFile):
 
     def read_schema(self) -> pa.Schema:
         with pa.OSFile(str(self.path)) as file:
-            return next(self._read(file, None))
+            return self._open_batches(file, None)[0]
 
     def read_rows(self, columns: list[str] | None, start: int) -> Iterator[RowGroup]:
         row = 0
         with pa.OSFile(str(self.path)) as file:
             places = {name: place for place, name in enumerate(self.names)}
-            batches = self._read(file, None if columns is None else [places[name] for name in columns])
             try:
-                next(batches)
+                _, batches = self._open_batches(file, None if columns is None else [places[name] for name in columns])
             except UNREADABLE as error:
                 check_damage(error, self.size)
                 yield RowGroup(0, 1, error)
@@ -63,8 +65,8 @@ class ArrowFile(ColumnarFile):
         group, whole = next((group, whole) for group, whole in pairs if group is not None and row < group.stop)
         return group if whole is None or isinstance(whole.content, Exception) else group._replace(content=whole.content)
 
-    def _read(self, file: Any, fields: list[int] | None) -> Iterator[Any]:
-        """Yield the schema; then every batch, or its error, its number of rows, and the share read."""
+    def _open_batches(self, file: Any, fields: list[int] | None) -> tuple[pa.Schema, Batches]:
+        """The schema and the batches, read by the index of the file if that is whole."""
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         indexed = file.read(len(INDEXED)) == INDEXED
         file.seek(BODY)
@@ -80,66 +82,56 @@ class ArrowFile(ColumnarFile):
                 check_damage(error, self.size)
                 complete = False
             else:
-                yield reader.schema
-                with open(self.path, "rb") as other:
-                    measured = dict(enumerate(measure_indexed(other, self.size)))
-                for number in range(reader.num_record_batches):
-                    batch: Any = DAMAGED
-                    if (sizes := measured.get(number)) is not None:
-                        check_expansion(self.name, f"batch {number + 1:,}", *sizes)
-                        batch = self._read_checked(partial(reader.get_batch, number))
-                    share = (number + 1) / reader.num_record_batches
-                    yield batch, self._count_rows(batch, number, BODY) or 1, share
-                if self.damage is not None:
-                    yield pa.ArrowInvalid(self.damage), 1, 1.0
-                return
+                return reader.schema, self._read_indexed(reader)
         # Without its index it is still a stream, after eight bytes.
-        yield from self._read_stream(file, options, BODY if indexed else 0, complete)
-
-    def _read_stream(self, file: Any, options: pa.ipc.IpcReadOptions, offset: int, complete: bool) -> Iterator[Any]:
+        offset = BODY if indexed else 0
         file.seek(offset)
         stream = pa.ipc.open_stream(file, options=options)
-        yield stream.schema
-        end: Exception | None = None if complete else pa.ArrowInvalid("the end of the file is missing")
-        for number in count():
-            sizes = self._measure_next(file.tell())
-            if sizes is not None:
+        return stream.schema, self._read_stream(file, stream, offset, complete)
+
+    def _read_indexed(self, reader: pa.ipc.RecordBatchFileReader) -> Batches:
+        with open(self.path, "rb") as file:
+            measured = dict(enumerate(measure_indexed(file, self.size)))
+        for number in range(reader.num_record_batches):
+            batch: Any = DAMAGED
+            if (sizes := measured.get(number)) is not None:
                 check_expansion(self.name, f"batch {number + 1:,}", *sizes)
-            elif not self._ends_at(file.tell()):
-                end = end or DAMAGED
-                break
-            batch = self._read_checked(stream.read_next_batch)
-            if batch is None:
-                break
-            rows = self._count_rows(batch, number, offset)
-            if rows is None:
-                end = batch  # the start of the next batch is unknown
-                break
-            yield batch, rows, file.tell() / max(self.size, 1)
+                batch = self._read_checked(partial(reader.get_batch, number))
+            rows = self._count_rows(batch, number, BODY)
+            yield batch, 1 if rows is None else rows, (number + 1) / reader.num_record_batches
+        if self.damage is not None:
+            yield pa.ArrowInvalid(self.damage), 1, 1.0
+
+    def _read_stream(self, file: Any, stream: pa.ipc.RecordBatchStreamReader, offset: int, complete: bool) -> Batches:
+        end: Exception | None = None if complete else pa.ArrowInvalid("the end of the file is missing")
+        with open(self.path, "rb") as headers:
+            for number in count():
+                if (sizes := next(measure_batches(headers, self.size, file.tell()), None)) is not None:
+                    check_expansion(self.name, f"batch {number + 1:,}", *sizes)
+                elif not _ends_at(headers, file.tell()):
+                    end = end or DAMAGED
+                    break
+                batch = self._read_checked(stream.read_next_batch)
+                if batch is None:
+                    break
+                rows = self._count_rows(batch, number, offset)
+                if rows is None:
+                    end = batch  # the start of the next batch is unknown
+                    break
+                yield batch, rows, file.tell() / max(self.size, 1)
         if self.damage is not None:
             end = pa.ArrowInvalid(self.damage)
         if end is not None:
             yield end, 1, 1.0
 
-    def _measure_next(self, offset: int) -> tuple[int, int] | None:
-        """The bytes of the next batch, in the file and in memory; None if there is none, or if it is damaged."""
-        with open(self.path, "rb") as file:
-            return next(measure_batches(file, self.size, offset), None)
-
-    def _ends_at(self, offset: int) -> bool:
-        with open(self.path, "rb") as file:
-            file.seek(offset)
-            following = file.read(len(END))
-        return following in (b"", END) or following[:4] == bytes(4)  # without a marker before 2019
-
     def _count_rows(self, batch: pa.RecordBatch | Exception, number: int, offset: int) -> int | None:
-        """The rows of a batch; of a damaged one, those that it declares. None if its header is damaged, too."""
+        """The rows of a batch; of a damaged one, those that it declares, or 1. None if its header is damaged, too."""
         if not isinstance(batch, Exception):
             return batch.num_rows
         if self._declared is None:
             with open(self.path, "rb") as file:
                 self._declared = count_batch_rows(file, self.size, offset)
-        return self._declared[number] if number < len(self._declared) else None
+        return max(self._declared[number], 1) if number < len(self._declared) else None
 
     def _read_checked(self, read: Callable[[], pa.RecordBatch]) -> pa.RecordBatch | Exception | None:
         """A batch, its error, or None at the end. A batch that is not validated may point anywhere in memory."""
@@ -154,6 +146,12 @@ class ArrowFile(ColumnarFile):
         return batch
 
 
+def _ends_at(file: Any, offset: int) -> bool:
+    file.seek(offset)
+    following = file.read(len(END))
+    return following in (b"", END) or following[:4] == bytes(4)  # without a marker before 2019
+
+
 DICTIONARY, RECORD_BATCH = 2, 3
 HEADER_TYPE, HEADER, BODY_LENGTH = 1, 2, 3  # numbers of fields of a message
 CONTENT = 1  # of a dictionary
@@ -164,7 +162,13 @@ BUFFER = struct.Struct("<qq")  # the offset of a buffer in the body, and its siz
 BLOCK = struct.Struct("<qi4xq")
 """An entry of an index: where a message begins, the size of all before its body, and the size of its body."""
 
+INDEX_END = 4 + len(INDEXED)  # bytes behind an index: its size, and the mark of the format
+
 MOST_ROWS = 2**40  # a batch that declares more rows is taken to be damaged
+
+
+class DamagedError(Exception):
+    """A header or an index that cannot be parsed."""
 
 
 class Message(NamedTuple):
@@ -200,27 +204,21 @@ def measure_indexed(file: Any, size: int) -> list[tuple[int, int] | None]:
     """
     try:
         index = _read_index(file, size)
-    except (struct.error, IndexError):
+    except DamagedError:
         return []
     dictionaries, batches = ([_measure_entry(file, size, *entry) for entry in entries] for entries in index)
-    known = [sizes for sizes in dictionaries if sizes is not None]
-    if len(known) < len(dictionaries):
+    first = [sizes for sizes in (*dictionaries, *batches[:1]) if sizes is not None]
+    if None in dictionaries:
         return [None] * len(batches)
     if batches and batches[0] is not None:
-        known.append(batches[0])
-        batches[0] = sum(stored for stored, _ in known), sum(needed for _, needed in known)
+        batches[0] = sum(stored for stored, _ in first), sum(needed for _, needed in first)
     return batches
 
 
 def _measure_entry(file: Any, size: int, offset: int, head: int, _: int) -> tuple[int, int] | None:
     """The bytes of the message of an entry in the file and in memory; None if it is damaged."""
-    if not 0 <= offset < size or head < 0:
-        return None
-    try:
-        message, _ = _read_message(file, size, offset)
-    except (struct.error, IndexError):
-        return None
-    if not message.inside:
+    message, _ = next(_read_messages(file, size, offset), (None, 0))
+    if message is None or not message.inside or head < 0:
         return None
     body = range(offset + head, min(offset + head + message.body, size))
     return len(body), _measure_body(file, message, body)
@@ -245,7 +243,7 @@ def _read_messages(file: Any, size: int, offset: int) -> Iterator[tuple[Message,
     while 0 <= offset < size:
         try:
             message, start = _read_message(file, size, offset)
-        except (struct.error, IndexError):
+        except DamagedError:
             return
         yield message, start
         if message.body < 0:
@@ -254,35 +252,36 @@ def _read_messages(file: Any, size: int, offset: int) -> Iterator[tuple[Message,
 
 
 def _read_message(file: Any, size: int, offset: int) -> tuple[Message, int]:
-    """The message at a place, and where its body begins; raises if it is damaged."""
+    """The message at a place, and where its body begins."""
     file.seek(offset)
-    marker, length = struct.unpack("<4si", file.read(8))
+    marker, length = _unpack("<4si", file.read(8))
     start = offset + 8
     if marker != MARKER:  # before 2019 there was none
-        (length,), start = struct.unpack("<i", marker), offset + 4
+        (length,), start = _unpack("<i", marker), offset + 4
         file.seek(start)
     if not 0 < length <= size - offset:
-        raise IndexError
+        raise DamagedError
     message = _parse_header(file.read(length))
     if not 0 <= message.rows <= MOST_ROWS:
-        raise IndexError
+        raise DamagedError
     return message, start + length
 
 
 def _read_index(file: Any, size: int) -> tuple[list[Any], list[Any]]:
     """The entries of dictionaries and of batches in the index of a file."""
-    file.seek(max(size - 10, 0))
-    (length,) = struct.unpack("<i", file.read(4))
-    if not 0 < length <= size - 10:
-        raise IndexError
-    file.seek(size - 10 - length)
+    end = size - INDEX_END
+    file.seek(max(end, 0))
+    (length,) = _unpack("<i", file.read(4))
+    if not 0 < length <= end:
+        raise DamagedError
+    file.seek(end - length)
     data = file.read(length)
     index = _follow_offset(data, 0)
     return _read_vector(data, index, DICTIONARIES, BLOCK), _read_vector(data, index, BATCHES, BLOCK)
 
 
 def _parse_header(data: bytes) -> Message:
-    message = struct.unpack_from("<I", data, 0)[0]
+    message = _follow_offset(data, 0)
     (kind,) = _read_field(data, message, HEADER_TYPE, "<B")
     (body,) = _read_field(data, message, BODY_LENGTH, "<q")
     if kind not in (RECORD_BATCH, DICTIONARY):
@@ -304,29 +303,36 @@ def _read_vector(data: bytes, table: int, number: int, entry: struct.Struct) -> 
         return []
     vector = _follow_offset(data, place)
     start = vector + 4
-    stop = start + entry.size * struct.unpack_from("<I", data, vector)[0]
+    stop = start + entry.size * _unpack("<I", data, vector)[0]
     if stop > len(data):
-        raise IndexError
+        raise DamagedError
     return list(entry.iter_unpack(data[start:stop]))
+
+
+def _unpack(format: str, data: bytes, place: int = 0) -> tuple[Any, ...]:
+    try:
+        return struct.unpack_from(format, data, place)
+    except struct.error:
+        raise DamagedError from None
 
 
 def _follow_offset(data: bytes, place: int) -> int:
     """Follow the offset at a place to its table or vector."""
-    return place + int(struct.unpack_from("<I", data, place)[0])
+    return place + int(_unpack("<I", data, place)[0])
 
 
-def _read_field(data: bytes, table: int, number: int, format: str) -> tuple[int]:
+def _read_field(data: bytes, table: int, number: int, format: str) -> tuple[Any, ...]:
     place = _find_field(data, table, number)
-    return struct.unpack_from(format, data, place) if place else (0,)
+    return _unpack(format, data, place) if place else (0,)
 
 
 def _find_field(data: bytes, table: int, number: int) -> int:
     """The place of a field of a FlatBuffer's table; 0 if it has its default value."""
-    offsets = table - struct.unpack_from("<i", data, table)[0]
+    offsets = table - _unpack("<i", data, table)[0]
     if offsets < 0:
-        raise IndexError
-    (size,) = struct.unpack_from("<H", data, offsets)
+        raise DamagedError
+    (size,) = _unpack("<H", data, offsets)
     if 4 + 2 * number + 2 > size:
         return 0
-    (offset,) = struct.unpack_from("<H", data, offsets + 4 + 2 * number)
+    (offset,) = _unpack("<H", data, offsets + 4 + 2 * number)
     return table + offset if offset else 0

@@ -59,8 +59,10 @@ class Position(NamedTuple):
     ----------
     file, offset : int
         The index of its file, and the byte offset in its (decompressed) text, or the row in a columnar file.
-    skip, row : int
-        The number of records to skip after the offset, good or bad, and that before it over the whole source.
+    skip : int
+        The number of records after the offset that come before it, good or bad.
+    row : int
+        The number of all records before it, in all files.
 
     Examples
     --------
@@ -90,7 +92,7 @@ class Batch:
     bad : list of Bad
         The bad records; their row numbers and those of the good records interleave.
     files : str
-        The name of their file.
+        The name of the file of the first.
     end : Position
         The position after the last record.
     read_raw : callable
@@ -164,7 +166,7 @@ class Piece:
     """Consecutive records of one file, numbered from 0, before they get their row numbers.
 
     `offset` is that of the first record, `stop` that of the record after the last; `table` has the good records and
-    `places` their numbers; `raw` returns the bytes of a record by its number.
+    `places` their numbers; `read_raw` returns the bytes of a record by its number.
     """
 
     offset: int
@@ -172,16 +174,16 @@ class Piece:
     table: pa.RecordBatch
     places: Array
     bad: list[Bad]
-    raw: Callable[[int], bytes]
+    read_raw: Callable[[int], bytes]
     mark: str | None = None
 
     @property
     def count(self) -> int:
         return len(self.places) + count_bad(self.bad)
 
-    def limit(self, most: int) -> int:
-        """Return `most`, or the number of all records if some are lost: lost records are stored as a few numbers."""
-        return most if all(bad.rows == 1 for bad in self.bad) else self.count
+    def find_end(self, low: int, most: int) -> int:
+        """The end of a batch of `most` records from `low` on; of all if some are lost, which take no memory."""
+        return min(low + most, self.count) if all(bad.rows == 1 for bad in self.bad) else self.count
 
     def slice(self, low: int, high: int, file: int, name: str, row: int) -> Batch:
         """The records from `low` up to `high`; `row` is the number of records before them over the whole source."""
@@ -201,6 +203,6 @@ class Piece:
             ],
             files=name,
             end=end,
-            read_raw=lambda number: self.raw(number - shift),
+            read_raw=lambda number: self.read_raw(number - shift),
             mark=self.mark if high == self.count else None,
         )

@@ -212,7 +212,9 @@ def _copy_to_file(origin: Origin, compression: str | None) -> tuple[Path, str | 
     return Path(path), text.damage
 
 
-def convert_rows(rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, raw: Callable[[int], bytes]) -> Piece:
+def convert_rows(
+    rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, read_raw: Callable[[int], bytes]
+) -> Piece:
     """Convert columns to their kinds; a record with a value that is not of its column's kind is bad."""
     arrays: list[pa.Array] = []
     wrong: dict[int, str] = {}
@@ -226,8 +228,8 @@ def convert_rows(rows: pa.RecordBatch, kinds: Mapping[str, Kind], offset: int, r
     if wrong:
         places = np.delete(places, list(wrong))
         table = table.take(pa.array(places))
-    bad = [Bad(index, "", wrong[index], raw(index)) for index in sorted(wrong)]
-    return Piece(offset, offset + rows.num_rows, table, places, bad, raw)
+    bad = [Bad(index, "", wrong[index], read_raw(index)) for index in sorted(wrong)]
+    return Piece(offset, offset + rows.num_rows, table, places, bad, read_raw)
 
 
 def _make_damaged_piece(kinds: Mapping[str, Kind], rows: RowGroup) -> Piece:

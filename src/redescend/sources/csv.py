@@ -32,7 +32,7 @@ from redescend.sources.kinds import (
 from redescend.sources.notations import Notation, infer_notations, may_be_numbers
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar, split
-from redescend.sources.text import BOM, Head, TextFile
+from redescend.sources.text import BOM, INVALID_UTF8, Head, TextFile
 
 OTHER_DELIMITERS = ("\t", ";", "|")
 
@@ -186,7 +186,7 @@ class CsvParser:
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
         try:
-            table = _to_batch(self._read(data, self._convert))
+            table = _to_record_batch(self._read(data, self._convert))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         for name, form in self.forms.items():
@@ -237,7 +237,7 @@ class CsvParser:
             if kind is Kind.DATE and name not in self.forms:
                 return pa.array([convert_value(text, kind)], TYPES[kind])
         except UnicodeDecodeError as error:
-            return f"invalid UTF-8 at byte {error.start + 1} of {quote(value)}"
+            return f"{INVALID_UTF8} at byte {error.start + 1} of {quote(value)}"
         except ValueError:
             pass
         return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
@@ -273,7 +273,7 @@ def _conversion(types: Mapping[str, pa.DataType]) -> pa.csv.ConvertOptions:
     )
 
 
-def _to_batch(table: pa.Table) -> pa.RecordBatch:
+def _to_record_batch(table: pa.Table) -> pa.RecordBatch:
     """A table in one batch, with dates in UTC."""
     arrays = [column.combine_chunks() for column in table.columns]
     arrays = [values.cast(TYPES[Kind.DATE]) if values.type == ZONED else values for values in arrays]

@@ -133,8 +133,7 @@ def read_sample(files: Sequence[SourceFile], kinds: Mapping[str, Kind]) -> Batch
         if taken >= SAMPLE or not set(kinds) <= set(file.names or kinds):
             break
         for piece in file.read_head(kinds):
-            size = min(piece.limit(SAMPLE - taken), piece.count)
-            batches.append(piece.slice(0, size, number, file.name, row))
+            batches.append(piece.slice(0, piece.find_end(0, SAMPLE - taken), number, file.name, row))
             row, taken = batches[-1].end.row, taken + len(batches[-1].rows) + len(batches[-1].bad)
             if taken >= SAMPLE:
                 break

@@ -32,7 +32,7 @@ from redescend.sources.kinds import (
 )
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar
-from redescend.sources.text import BOM, Head, TextFile
+from redescend.sources.text import BOM, INVALID_UTF8, Head, TextFile
 
 JSON_TYPES = {Kind.NUMBER: (int, float), Kind.BOOLEAN: (bool,), Kind.DATE: (str,), Kind.TEXT: (str,)}
 """The usual types of the values of each kind."""
@@ -195,7 +195,7 @@ def decode(record: bytes) -> dict[str, Any] | str:
     try:
         values = json.loads(record.decode(), object_pairs_hook=make_object)
     except UnicodeDecodeError as error:
-        return f"invalid UTF-8 at byte {error.start + 1}"
+        return f"{INVALID_UTF8} at byte {error.start + 1}"
     except RepeatedNameError as error:
         return str(error)
     except json.JSONDecodeError as error:

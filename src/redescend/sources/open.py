@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redescend.errors import DataError
+from redescend.errors import DataError, join_first
 from redescend.parameters import AT_LEAST_ONE, bad_parameter, check
 from redescend.sources.arrow import ArrowFile
 from redescend.sources.columnar import open_table
@@ -149,7 +149,7 @@ def _is_encoding(name: Any) -> bool:
 def _name_source(source: Any, origins: Sequence[Origin]) -> str:
     if isinstance(source, str | os.PathLike) and source != "-":
         return os.fspath(source)
-    return origins[0].name + (f" and {len(origins) - 1} more" if len(origins) > 1 else "")
+    return join_first([origin.name for origin in origins], 1)
 
 
 def _make_source(name: str, files: Sequence[SourceFile], known: Mapping[str, Kind], size: int | None) -> Source:

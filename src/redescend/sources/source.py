@@ -292,7 +292,7 @@ def _make_batches(
         low = min(skip, piece.count)
         skip -= low
         while low < piece.count:
-            high = min(low + piece.limit(most), piece.count)
+            high = piece.find_end(low, most)
             yield piece.slice(low, high, file, names[file], row)
             row += high - low
             low = high

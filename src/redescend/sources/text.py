@@ -27,6 +27,7 @@ from redescend.sources.readers import FileOrigin, Origin, Text
 from redescend.sources.splitter import Grammar, TextChunk, split
 
 BOM = b"\xef\xbb\xbf"
+INVALID_UTF8 = "invalid UTF-8"  # in the reason of a record with other bytes
 
 WINDOWS, WINDOW = 32, 2**17
 """Places in a large file from which records are sampled, and the bytes that are read at each."""

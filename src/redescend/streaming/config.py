@@ -31,7 +31,7 @@ class Outputs:
     def by_content(self) -> dict[str, Path]:
         """The files by content."""
         names = ("model", "report", "rounds", "suspects", "quarantine")
-        return {f"the {name}": path for name in names if (path := getattr(self, name)) is not None}
+        return {name: path for name in names if (path := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

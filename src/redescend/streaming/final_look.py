@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from redescend.belief import Verdict
-from redescend.belief.suspects import HALF, largest_probability, q_values
+from redescend.belief.suspects import HALF, are_suspects, q_values
 from redescend.errors import DataError
 from redescend.files import replace_file
 from redescend.numeric import Array
@@ -74,7 +74,7 @@ class FinalSuspects(NamedTuple):
         return self._replace(**{name: getattr(self, name)[:0] for name in names}, listed=0)
 
     def summarize(self) -> FinalCounts:
-        """What is said of the list as a whole."""
+        """The counts of the list as a whole."""
         clean = float(self.clean_probability[: self.listed].sum())
         return FinalCounts(self.listed, clean, self.runs, self.far.count_columns())
 
@@ -140,7 +140,7 @@ def read_again(
     if model.schema.lagged or (passes == 1 and model.schema.classifies):  # lags look back at records in their order
         return last
     verdicts = ((rounds, verdict) for _, rounds, verdict in _judge_parts(model, last.log.path, FarRecords()))
-    ordered = OrderedLook.collect(verdicts)
+    ordered = OrderedLook.from_parts(verdicts)
     ordered = ordered.without_stuck() if source.is_shuffled else ordered
     table = list(_read_first(source, model.schema.columns, records))
     # Whoever asks for a random order wants no order to be followed.
@@ -163,7 +163,7 @@ def judge_finally(
     """Judge the rounds in the log `last` by all that is known now, unless they are `judged` already; those that are
     `far` out are suspects.
 
-    With the log `first` of the first reading, what was said at first and in the end is written to the file of rounds.
+    With the log `first` of the first reading, the first and the final judgements are written to the file of rounds.
     """
     table, found = RoundTable(model.schema, model.keys, judged=True, final=True), []
     runs = StuckRuns()
@@ -173,12 +173,12 @@ def judge_finally(
         for groups, rounds, verdict in _judge_parts(model, last, far, judged):
             found.append(_find_least(rounds, verdict, config.top))
             runs.add(rounds, verdict.stuck)
-            said = _tabulate_final(rounds, verdict)
+            final = _tabulate_final(rounds, verdict)
             ends = np.cumsum([len(entries) for entries in groups])
             for end, entries in zip(ends.tolist(), groups, strict=True):
                 if target is not None:
                     part = slice(end - len(entries), end)
-                    write(table.make(next(before), {name: values[part] for name, values in said.items()}))
+                    write(table.make(next(before), {name: values[part] for name, values in final.items()}))
     return _select(found, config.fdr, runs.longest(config.top), far)
 
 
@@ -225,7 +225,7 @@ def _select(
     rounds, probability, stuck = rounds[order], probability[order], stuck[order]
     q_value = q_values(probability)
     numbers = rounds.judged is not None and not np.isnan(rounds.low).any()
-    listed = int(np.count_nonzero((q_value <= fdr) & (probability <= largest_probability(fdr, numbers))))
+    listed = int(np.count_nonzero(are_suspects(q_value, probability, fdr, numbers)))
     return FinalSuspects(rounds, probability, q_value, stuck, listed, runs, far)
 
 
@@ -273,10 +273,10 @@ def make_suspects(schema: Schema, final: FinalSuspects, count: int, values: Reca
         final.far.name_columns(final.rounds.rows[some]),
     )
     for played, probability, q_value, far in zip(final.rounds[some].records(schema), *numbers, strict=False):
-        file, own, why = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
+        file, recalled, why = values.get(played.row, ("", dict.fromkeys(schema.columns), None))
         if why is not None and not _explains(why, played):
             why = {"outdated": True}
-        suspect = Suspect(played._replace(clean_probability=probability), file, own, why)
+        suspect = Suspect(played._replace(clean_probability=probability), file, recalled, why)
         listed.append(suspect._replace(q_value=q_value, far_out=far))
     return listed
 
@@ -296,7 +296,7 @@ def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Rec
     listed = make_suspects(schema, final, final.listed, values)
     shown = [name for name in schema.columns if name != schema.target and name not in others]
     columns: dict[str, Any] = {name: [one.values.get(name) for one in listed] for name in others}
-    own = {
+    results = {
         "row": [one.round.row for one in listed],
         "clean_probability": [one.round.clean_probability for one in listed],
         "q_value": final.q_value[: final.listed],
@@ -304,13 +304,13 @@ def write_suspects(path: Path, schema: Schema, final: FinalSuspects, values: Rec
         "prediction": [one.round.prediction for one in listed],
     }
     if not schema.classifies:
-        own |= {"low": final.rounds.low[: final.listed], "high": final.rounds.high[: final.listed]}
-        own |= {"stuck": final.stuck[: final.listed]}
+        results |= {"low": final.rounds.low[: final.listed], "high": final.rounds.high[: final.listed]}
+        results |= {"stuck": final.stuck[: final.listed]}
     if any(one.far_out for one in listed):
-        own["far_out"] = [one.far_out for one in listed]
+        results["far_out"] = [one.far_out for one in listed]
     if len({one.file for one in listed}) > 1:
-        own["file"] = [one.file for one in listed]
-    columns |= {f"column {name}" if name in columns else name: content for name, content in own.items()}
+        results["file"] = [one.file for one in listed]
+    columns |= {f"column {name}" if name in columns else name: content for name, content in results.items()}
     for name in shown:
         columns[f"column {name}" if name in columns else name] = [one.values.get(name) for one in listed]
     batch = pa.record_batch(columns)

@@ -15,7 +15,7 @@ import numpy as np
 from redescend.numeric import Array, hash_records, number_copies
 from redescend.sources import Kind
 from redescend.streaming.encoding.schema import Schema
-from redescend.streaming.encoding.survey import are_grouped
+from redescend.streaming.encoding.survey import come_in_long_runs
 
 SMALLER, SIGMAS = 0.8, 3.0
 """Following an order pays if the typical error is at most this share of the other's, and if more records have a smaller
@@ -91,7 +91,7 @@ def has_time_order(targets: Array, labels: bool = False) -> bool:
     if labels:
         codes = np.unique(targets, return_inverse=True)[1]
         # Where a label is rare, the others are together in any order.
-        return _compare_neighbours(codes, True) > ALIKE or not are_grouped(codes)
+        return _compare_neighbours(codes, True) > ALIKE or not come_in_long_runs(codes)
     steps = np.diff(targets)
     rises, falls = int(np.count_nonzero(steps > 0)), int(np.count_nonzero(steps < 0))
     return max(rises, falls) < ONE_WAY * max(rises + falls, 1)

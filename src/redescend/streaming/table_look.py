@@ -57,7 +57,7 @@ class OrderedLook(NamedTuple):
     verdict: Verdict
 
     @classmethod
-    def collect(cls, parts: Iterator[tuple[Rounds, Verdict]]) -> OrderedLook:
+    def from_parts(cls, parts: Iterator[tuple[Rounds, Verdict]]) -> OrderedLook:
         """From the rounds of all parts, with their verdicts."""
         rows, odds, stuck, played = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)], []
         for rounds, verdict in parts:
@@ -123,18 +123,9 @@ def look_at_table(
 ) -> TableLook:
     """Learn from a table anew, in an order that its contents decide, and judge all its records by the result.
 
-    Parameters
-    ----------
-    model : StreamModel
-        A model with the parameters to use; it is not changed.
-    table : EncodedTable
-        All records.
-    read : callable
-        Returns a model that has learned in the order of the table, and its last rounds.
-    passes : int
-        The number of passes. With a single one, the order of the table is followed, unless it is in time.
-    by_time : bool
-        Whether the time may be followed.
+    The model has the parameters to use, and is not changed; `read` returns one that has learned in the order of the
+    table, and its last rounds. With a single pass, the order of the table is followed, unless it is in time, which may
+    be followed if `by_time`.
     """
     X, targets, rows = table
     by_content, times = order_by_content(X, targets), find_times(model.schema, X) if by_time else []
@@ -185,26 +176,10 @@ def look_at_table(
 def judge_table(
     model: StreamModel, batches: list[Batch], ordered: OrderedLook, *, passes: int, by_time: bool = True
 ) -> tuple[Iterator[tuple[Batch, Learned]], str]:
-    """Judge the records of a table by a model that learns from it anew.
+    """Judge the records of a table by a model that learns from it anew, as `look_at_table` does.
 
-    Parameters
-    ----------
-    model : StreamModel
-        The model that has learned from the table. After several passes, it is replaced by the new one; after a single
-        one, only its belief is.
-    batches : list of Batch
-        All records of the table.
-    ordered : OrderedLook
-        The reading before, in the order of the table.
-    passes, by_time
-        As in `look_at_table`.
-
-    Returns
-    -------
-    iterator
-        The batches, with rounds that have final verdicts.
-    str
-        What the model follows.
+    After several passes, the model that has learned from the table is replaced by the new one; after a single one, only
+    its belief is. Returns the batches, with rounds that have final verdicts, and what the model follows.
     """
     table = EncodedTable.encode(model, batches)
     if table is None:

@@ -82,10 +82,7 @@ class SummingLibrary(JITCodeLibrary):
         self._finalize_dynamic_globals()
         self._finalized = True
 
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
+    get_pointer_to_function = PartLibrary.get_pointer_to_function
     codegen = PartLibrary.codegen
     set_env = PartLibrary.set_env
 

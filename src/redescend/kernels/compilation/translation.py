@@ -59,14 +59,14 @@ class Translation(Expressions):
         while True:
             function = declare(self.result)
             try:
-                returned = self._emit(function)
+                returned = self._emit_function(function)
             except _AgainError:
                 continue
             if returned == self.result:
                 return function.module
             self.result = returned
 
-    def _emit(self, function: Any) -> Any:
+    def _emit_function(self, function: Any) -> Any:
         context = self._context
         self._builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.call_helper = context.call_conv.init_call_helper(self._builder)
@@ -78,29 +78,29 @@ class Translation(Expressions):
         self._reached, self._loops, self._returned = set[Any](), list[Loop](), list[Any]()
         for argument, kind, value in zip(self._tree.args.args, self._kinds, arguments, strict=True):
             self._store(argument, Value(kind, value))
-        self._run(self._tree.body)
+        self._emit_statements(self._tree.body)
         if not self._builder.block.is_terminated:
             self._return(Value(types.none, context.get_dummy_value()))
         return functools.reduce(self._unify, self._returned)
 
-    def _run(self, statements: Sequence[ast.stmt]) -> None:
+    def _emit_statements(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
             if self._builder.block.is_terminated:
                 return
             try:
-                translate = getattr(self, f"_run_{type(statement).__name__.lower()}")
+                translate = getattr(self, f"_emit_{type(statement).__name__.lower()}")
             except AttributeError:
                 raise self._unsupported(statement) from None
             translate(statement)
 
-    def _run_expr(self, node: ast.Expr) -> None:
+    def _emit_expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
             self._read(node.value)
 
-    def _run_pass(self, node: ast.Pass) -> None:
+    def _emit_pass(self, node: ast.Pass) -> None:
         pass
 
-    def _run_assign(self, node: ast.Assign) -> None:
+    def _emit_assign(self, node: ast.Assign) -> None:
         if isinstance(node.value, ast.Tuple) and all(isinstance(target, ast.Tuple) for target in node.targets):
             values = [self._read(item) for item in node.value.elts]
             for target in node.targets:
@@ -111,11 +111,11 @@ class Translation(Expressions):
             for target in node.targets:
                 self._assign(target, value)
 
-    def _run_annassign(self, node: ast.AnnAssign) -> None:
+    def _emit_annassign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self._assign(node.target, self._read(node.value))
 
-    def _run_augassign(self, node: ast.AugAssign) -> None:
+    def _emit_augassign(self, node: ast.AugAssign) -> None:
         change = self._operator(node, node.op)
         if isinstance(node.target, ast.Subscript):
             array, index = self._read(node.target.value), self._read(node.target.slice)
@@ -153,7 +153,7 @@ class Translation(Expressions):
             raise _AgainError
         self._builder.store(self._cast(given, kind), found.value)
 
-    def _run_return(self, node: ast.Return) -> None:
+    def _emit_return(self, node: ast.Return) -> None:
         self._return(self._value(self._read(node.value) if node.value is not None else Known(None)))
 
     def _return(self, given: Value) -> None:
@@ -164,16 +164,16 @@ class Translation(Expressions):
             value = self._context.get_return_value(self._builder, self.result, self._cast(given, self.result))
             self._context.call_conv.return_value(self._builder, value)
 
-    def _run_if(self, node: ast.If) -> None:
+    def _emit_if(self, node: ast.If) -> None:
         yes, no, after = self._block(), self._block(), self._block()
         self._branch(node.test, yes, no)
         for block, body in ((yes, node.body), (no, node.orelse)):
             self._enter(block)
-            self._run(body)
+            self._emit_statements(body)
             self._go(after)
         self._continue_in(after)
 
-    def _run_while(self, node: ast.While) -> None:
+    def _emit_while(self, node: ast.While) -> None:
         loop, test, body = Loop(self._block(), self._block()), self._block(), self._block()
         self._go(test)
         self._enter(test)
@@ -185,7 +185,7 @@ class Translation(Expressions):
         self._enter(body)
         self._repeat(node, loop, test)
 
-    def _run_for(self, node: ast.For) -> None:
+    def _emit_for(self, node: ast.For) -> None:
         """Emit a loop over a `range` as a counter and what is left to count."""
         builder, number = self._builder, self._context.get_value_type(types.intp)
         if not (isinstance(node.iter, ast.Call) and self._read(node.iter.func) == Known(range)):
@@ -229,7 +229,7 @@ class Translation(Expressions):
         if node.orelse:
             raise self._unsupported(node)
         self._loops.append(loop)
-        self._run(node.body)
+        self._emit_statements(node.body)
         self._loops.pop()
         self._go(loop.again)
         self._continue_in(loop.again)
@@ -248,8 +248,8 @@ class Translation(Expressions):
         loop.operands = (loop, option)  # a loop is known by metadata that begin with themselves
         return loop
 
-    def _run_break(self, node: ast.Break) -> None:
+    def _emit_break(self, node: ast.Break) -> None:
         self._go(self._loops[-1].after)
 
-    def _run_continue(self, node: ast.Continue) -> None:
+    def _emit_continue(self, node: ast.Continue) -> None:
         self._go(self._loops[-1].again)

@@ -30,10 +30,10 @@ class Buffers(NamedTuple):
 
 
 @inlined
-def gather(
+def observe_and_standardize(
     rows: SparseTable, row: int, method: int, sample: Array, stats: Array, out: Buffers
 ) -> tuple[int, int, float]:
-    """Update the running statistics and standardize a row, at a cost of its non-zeros.
+    """Update the running statistics and standardize a row, in one pass over its non-zeros.
 
     Returns how many features it has, how many of them changed their scale, and ‖z‖². Features are scaled but not
     centered: a median other than 0 would make every zero a non-zero.
@@ -55,7 +55,7 @@ def gather(
 
 
 @inlined
-def recompute_norm(models: Array, k: int, dim: int, width: int) -> None:
+def reset_scale(models: Array, k: int, dim: int, width: int) -> None:
     """Multiply the factor out and compute ‖θ‖² again when they have lost digits."""
     shrink, size2, touched = models[k, width + SHRINK], models[k, width + SIZE2], models[k, width + TOUCHED]
     if shrink < FADED or not size2 >= 0.0 or touched > REFRESH * dim:
@@ -63,6 +63,35 @@ def recompute_norm(models: Array, k: int, dim: int, width: int) -> None:
             models[k, j] *= shrink
         models[k, width + SHRINK], models[k, width + TOUCHED] = 1.0, 0.0
         models[k, width + SIZE2] = dense.squared_norm(models, k, dim)
+
+
+@inlined
+def rescale(model: Array, width: int, events: int, row: Buffers) -> None:
+    """Rewrite a model in the new scales of features; its predictions stay the same."""
+    shrink = model[width + SHRINK]
+    for a in range(events):
+        j, old = row.changed[a], model[row.changed[a]]
+        model[j] = clip_to(old * row.ratios[a], dense.FARTHEST)
+        model[width + SIZE2] += shrink * shrink * (model[j] * model[j] - old * old)
+
+
+@inlined
+def move(model: Array, dim: int, width: int, decision: Array, count: int, zz: float, row: Buffers) -> None:
+    """Move a model as it was decided, θ ← keep·θ − move·z, where ‖z‖² without the intercept is `zz`."""
+    keep, step, linear = decision[dense.KEEP], decision[dense.MOVE], decision[dense.LINEAR]
+    shrink, tt = model[width + SHRINK], max(model[width + SIZE2], 0.0)
+    model[width + TRAVELLED] = decision[dense.TRAVELLED_THEN]
+    model[width + SIZE2] = keep * keep * tt - 2.0 * keep * step * linear + step * step * zz
+    if keep == 0.0:
+        for j in range(dim):
+            model[j] = 0.0
+        keep = 1.0
+    model[width + SHRINK] = shrink * keep
+    for a in range(count):
+        model[row.features[a]] -= step * row.z[a] / (shrink * keep)
+    if width > dim:
+        model[dim] -= step
+    model[width + TOUCHED] += count
 
 
 @compiled
@@ -73,7 +102,6 @@ def learn(
     rows, buffers = SparseTable(*uncounted(rows)), Buffers(*uncounted(buffers))
     models, _, progress, sample, stats, target_sample, target_stats = uncounted(state)
     config, weights = dense.DescentConfig(*uncounted(config)), uncounted(out[0])
-    features, z, changed, ratios, _ = buffers
     dim, outputs, width = stats.shape[1], len(models), models.shape[1] - dense.SCALARS
     s, memory = read_settings(config.settings), view_memory(config.settings)
     follows_target = s.scale == 0.0 and curvature(s.loss) == 0.0
@@ -83,18 +111,14 @@ def learn(
         if rows.sample_weight[row] <= 0.0:
             weights[:, row] = 0.0
             continue
-        count, events, xx = gather(rows, row, config.method, sample, stats, buffers)
+        count, events, xx = observe_and_standardize(rows, row, config.method, sample, stats, buffers)
         xx += constant
         t = progress[dense.ROW_COUNT]
         dense.observe_number(xx, outputs, target_sample, target_stats)
         for k in range(outputs):
             model, y = models[k], rows.Y[k, row]
-            recompute_norm(models, k, dim, width)
-            shrink = model[width + SHRINK]
-            for a in range(events):
-                j, old = changed[a], model[changed[a]]
-                model[j] = clip_to(old * ratios[a], dense.FARTHEST)
-                model[width + SIZE2] += shrink * shrink * (model[j] * model[j] - old * old)
+            reset_scale(models, k, dim, width)
+            rescale(model, width, events, buffers)
             decisions[k, dense.WEIGHT] = -1.0
             if follows_target:
                 dense.observe_number(y, k, target_sample, target_stats)
@@ -102,8 +126,8 @@ def learn(
                 continue
             linear = 0.0
             for a in range(count):
-                linear += z[a] * model[features[a]]
-            linear *= shrink
+                linear += buffers.z[a] * model[buffers.features[a]]
+            linear *= model[width + SHRINK]
             intercept = model[dim] if width > dim else 0.0
             tt, p = max(model[width + SIZE2], 0.0), linear + intercept
             record = dense.TableRecord(p, intercept, xx, tt, y, rows.sample_weight[row])
@@ -114,20 +138,6 @@ def learn(
             weights[k, row] = max(decisions[k, dense.WEIGHT], 0.0)
             if decisions[k, dense.WEIGHT] < 0.0:
                 continue
-            model, keep, move = models[k], decisions[k, dense.KEEP], decisions[k, dense.MOVE]
-            shrink, tt = model[width + SHRINK], max(model[width + SIZE2], 0.0)
-            model[width + TRAVELLED] = decisions[k, dense.TRAVELLED_THEN]
-            linear = decisions[k, dense.LINEAR]
-            model[width + SIZE2] = keep * keep * tt - 2.0 * keep * move * linear + move * move * (xx - constant)
-            if keep == 0.0:
-                for j in range(dim):
-                    model[j] = 0.0
-                keep = 1.0
-            model[width + SHRINK] = shrink * keep
-            for a in range(count):
-                model[features[a]] -= move * z[a] / (shrink * keep)
-            if width > dim:
-                model[dim] -= move
-            model[width + TOUCHED] += count
+            move(models[k], dim, width, decisions[k], count, xx - constant, buffers)
         progress[dense.ROW_COUNT] += 1.0
     return len(rows.sample_weight)

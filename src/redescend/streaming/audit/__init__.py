@@ -31,7 +31,7 @@ class Audit(NamedTuple):
     why others were not.
 
     `unpredictable` are those of the audited columns that are not predicted well enough to list wrong values, `shares`
-    the shares of suspects in the audited columns along the table, `told` what is wrong with whole rows, a sentence
+    the shares of suspects in the audited columns along the table, `notes` what is wrong with whole rows, a sentence
     each, and `unreadable` the records that could not be read, such as a word in a column of numbers; they are not
     audited.
     """
@@ -42,7 +42,7 @@ class Audit(NamedTuple):
     records: int
     unpredictable: list[str]
     shares: Array
-    told: list[str]
+    notes: list[str]
     unreadable: list[Bad]
 
     @property
@@ -94,11 +94,11 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     cells = [cell._replace(kind="") if (cell.column, cell.kind) in chance else cell for cell in cells]
     numbered = {name: rounds for name, rounds in whole.items() if not models[name].schema.classifies}
     cells = _add_findings(cells, numbered, texts, rows, unreadable)
-    told = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name, rows)]
-    told += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
+    notes = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name, rows)]
+    notes += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
     shares = np.array([count_along(one.suspects[0].rows, records) for one in found])
-    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*told, *rows.describe()], unreadable)
+    return Audit(cells, list(models), skipped, records, unpredictable, shares, [*notes, *rows.describe()], unreadable)
 
 
 def _add_findings(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redescend.belief import Verdict
-from redescend.belief.suspects import HALF, largest_probability, q_values
+from redescend.belief.suspects import HALF, are_suspects, q_values
 from redescend.numeric import Array
 from redescend.streaming.audit.columns import LONG_RUN, MAX_AUDITED_LABELS
 from redescend.streaming.audit.kinds import SENTINELS
@@ -74,7 +74,7 @@ class Cell(NamedTuple):
     kind: str = ""
 
 
-class Judged(NamedTuple):
+class ColumnVerdict(NamedTuple):
     """The suspect cells of a column, with probabilities and surprises; whether they are too many; and stuck runs."""
 
     suspects: tuple[Rounds, Array, Array]
@@ -90,7 +90,7 @@ class Judged(NamedTuple):
         ]
 
 
-def judge_column(model: StreamModel, rounds: Rounds) -> Judged:
+def judge_column(model: StreamModel, rounds: Rounds) -> ColumnVerdict:
     """Judge the cells of a column."""
     judged = rounds.judged
     assert judged is not None
@@ -119,7 +119,7 @@ def judge_column(model: StreamModel, rounds: Rounds) -> Judged:
     found, runs = np.flatnonzero(probability <= HALF), StuckRuns()
     runs.add(rounds, verdict.stuck)
     stuck = [run for run in runs.longest(MOST_RUNS) if run.records >= LONG_RUN and _beats_chance(run, rounds)]
-    return Judged((rounds[found], probability[found], surprise[found]), bool(unpredictable), stuck)
+    return ColumnVerdict((rounds[found], probability[found], surprise[found]), bool(unpredictable), stuck)
 
 
 def _measure_spread(rounds: Rounds) -> float:
@@ -175,8 +175,8 @@ def _find_unlearned(rounds: Rounds, spread: float, suspect: Array) -> Array:
     unlearned = np.zeros(len(rounds), bool)
     unlearned[np.flatnonzero(suspect)] = counts[codes.ravel()] > 1
     _, values = np.unique(rounds.targets, return_inverse=True)
-    own = np.bincount(values, suspect)
-    return unlearned | (suspect & ((own > 1) & (2 * own >= np.bincount(values)))[values])
+    doubted = np.bincount(values, suspect)
+    return unlearned | (suspect & ((doubted > 1) & (2 * doubted >= np.bincount(values)))[values])
 
 
 def _are_codes(values: Array) -> Array:
@@ -219,20 +219,22 @@ def select_cells(
         place, index = parts[at]
         rounds, (low, high) = found[place][0], limits.get(names[place], (-np.inf, np.inf))
         # A value that is far out predicts no other, so it is judged on its own.
-        own = "" if low <= rounds.targets[index] <= high else names[place]
-        best.setdefault((int(rounds.rows[index]), own), at)
+        far_column = "" if low <= rounds.targets[index] <= high else names[place]
+        best.setdefault((int(rounds.rows[index]), far_column), at)
     # Without a value that is far out, the others of its row are predicted badly.
-    far = {row for row, own in best if own}
-    chosen = [at for (row, own), at in best.items() if own or row not in far or surprise[at] >= LARGE]
+    far = {row for row, column in best if column}
+    chosen = [at for (row, column), at in best.items() if column or row not in far or surprise[at] >= LARGE]
     probability = np.array([found[parts[at][0]][1][parts[at][1]] for at in chosen])
+    numbers = np.array([not models[names[parts[at][0]]].schema.classifies for at in chosen], bool)
+    q_value = q_values(probability)
+    listed = are_suspects(q_value, probability, fdr, numbers)
+    listed &= ~numbers | (surprise[chosen] >= LARGE) | (probability <= fdr)
     cells = []
-    for at, clean, q_value in zip(chosen, probability.tolist(), q_values(probability).tolist(), strict=True):
-        place, index = parts[at]
+    for rank in np.flatnonzero(listed).tolist():
+        place, index = parts[chosen[rank]]
         name = names[place]
-        numbers = not models[name].schema.classifies
-        largest = fdr if numbers and surprise[at] < LARGE else largest_probability(fdr, numbers)
-        if q_value <= fdr and clean <= largest:
-            record = found[place][0].record(index, models[name].schema)
-            said = (record.target, record.prediction, record.low, record.high)
-            cells.append(Cell(record.row, name, *said, clean, q_value, float(surprise[at])))
+        record = found[place][0].record(index, models[name].schema)
+        expected = (record.prediction, record.low, record.high)
+        evidence = (float(probability[rank]), float(q_value[rank]), float(surprise[chosen[rank]]))
+        cells.append(Cell(record.row, name, record.target, *expected, *evidence))
     return cells

@@ -111,7 +111,7 @@ def look_at_column(model: StreamModel, batches: list[Batch]) -> tuple[Rounds, Ar
         judged = table_look.give_verdict(deepcopy(look.model), table.X, rounds).judged
         assert judged is not None
         verdict = Verdict(judged.clean_log_odds, judged.stuck)
-        rounds = table_look.OrderedLook.collect(iter([(rounds, verdict)])).apply(rounds, model.schema)
+        rounds = table_look.OrderedLook.from_parts(iter([(rounds, verdict)])).apply(rounds, model.schema)
         assert rounds.judged is not None
         rounds = replace(rounds, judged=rounds.judged._replace(stuck=judged.stuck))
     return rounds, expected

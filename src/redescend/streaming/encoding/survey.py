@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from redescend.errors import DataError
 from redescend.sources import Batch, Kind, Source
 from redescend.sources.kinds import SAMPLE
+from redescend.sources.text import INVALID_UTF8
 from redescend.streaming.encoding.target import MAX_LABELS
 from redescend.streaming.report.formatting import format_first
 
@@ -61,18 +62,18 @@ def survey_source(source: Source, target: str, labels: bool = True) -> Survey:
     spread = source.spread
     if not labels or target not in source.kinds or not _may_be_label(source.kinds[target], spread.column(target)):
         return Survey(sample, spread, stream=False)
-    found = pc.unique(spread.column(target))
+    distinct = pc.unique(spread.column(target))
     with closing(source.batches([target], in_order=True)) as batches:
         for batch in batches:
-            found = pc.unique(pa.concat_arrays([found, batch.table.column(target)]))
-            if len(found) > 2 * MAX_LABELS:
+            distinct = pc.unique(pa.concat_arrays([distinct, batch.table.column(target)]))
+            if len(distinct) > 2 * MAX_LABELS:
                 break
-    return Survey(sample, spread, found, stream=False)
+    return Survey(sample, spread, distinct, stream=False)
 
 
 def _check_encoding(name: str, sample: Batch) -> None:
     """Raise if a file is probably in another encoding than UTF-8: most of its records would be lost."""
-    bad = [record for record in sample.bad if "invalid UTF-8" in record.reason]
+    bad = [record for record in sample.bad if INVALID_UTF8 in record.reason]
     if len(bad) > MOST_UNREADABLE * sample.count:
         raise DataError(
             f"{name} is not UTF-8: {len(bad):,} of {format_first(sample.count)} have other bytes, such as row "
@@ -110,7 +111,7 @@ def is_sorted(table: pa.RecordBatch, target: str, classifies: bool) -> bool:
     values = table.column(target).drop_null()
     if classifies:
         codes = values.dictionary_encode().indices.to_numpy()
-        return are_grouped(codes) and _beats_chance(codes, True)
+        return come_in_long_runs(codes) and _beats_chance(codes, True)
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
     numbers = values.cast(pa.float64(), safe=False).to_numpy()
@@ -121,10 +122,11 @@ def is_sorted(table: pa.RecordBatch, target: str, classifies: bool) -> bool:
     return _beats_chance(np.unique(numbers, return_inverse=True)[1], False)
 
 
-def are_grouped(codes: Any) -> bool:
+def come_in_long_runs(codes: Any) -> bool:
     """Whether labels, as numbers from 0 on, come in long runs, apart from errors.
 
-    >>> [are_grouped(np.array(codes)) for codes in ([0] * 99 + [1] + [0] * 99 + [1] * 100, [0, 1] * 100, [0] * 100)]
+    >>> examples = [0] * 99 + [1] + [0] * 99 + [1] * 100, [0, 1] * 100, [0] * 100
+    >>> [come_in_long_runs(np.array(codes)) for codes in examples]
     [True, False, False]
     """
     labels = len(np.unique(codes))
@@ -143,10 +145,10 @@ def _beats_chance(ranks: Any, labels: bool) -> bool:
     def disorder(orders: Any) -> Any:
         return np.count_nonzero(np.diff(orders), axis=-1) if labels else np.abs(np.diff(orders)).sum(axis=-1)
 
-    own = disorder(ranks)
+    given = disorder(ranks)
     for done in range(0, SHUFFLES, GROUP):
         orders = np.tile(ranks, (min(GROUP, SHUFFLES - done), 1))
-        if (disorder(random.permuted(orders, axis=1, out=orders)) <= own).any():
+        if (disorder(random.permuted(orders, axis=1, out=orders)) <= given).any():
             return False
     return True
 

@@ -103,14 +103,14 @@ def _check_labels(name: str, kind: Kind, labels: list[str], where: str, fewest: 
 def _parse_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:
     if isinstance(labels, str) or not isinstance(labels, Sequence):
         raise bad_parameter("fit_stream", "labels", "a list of labels, or None", labels)
-    parsed = [_parse_label(name, kind, label) for label in labels]
-    if not 2 <= len(parsed) <= MAX_LABELS or len(set(parsed)) < len(parsed):
+    normalized = [_normalize_label(name, kind, label) for label in labels]
+    if not 2 <= len(normalized) <= MAX_LABELS or len(set(normalized)) < len(normalized):
         raise bad_parameter("fit_stream", "labels", f"2 to {MAX_LABELS} distinct labels", labels)
-    return parsed
+    return normalized
 
 
-def _parse_label(name: str, kind: Kind, label: Any) -> str:
-    """A given label, as the target has it."""
+def _normalize_label(name: str, kind: Kind, label: Any) -> str:
+    """A given label, as the target spells it."""
     if kind is Kind.TEXT:
         return str(label)
     if kind is Kind.BOOLEAN:

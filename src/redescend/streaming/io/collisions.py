@@ -24,7 +24,7 @@ def check_outputs(
     `outputs` are the files to write, by content; None is not written. Nothing may be written to a folder that is read,
     because the next run would read it as records. Other files that are read, such as the model, are in `also_read`.
 
-    >>> check_outputs({"the model": Path("lock")}, "prices.csv", checkpoint=Path("."))
+    >>> check_outputs({"model": Path("lock")}, "prices.csv", checkpoint=Path("."))
     Traceback (most recent call last):
         ...
     redescend.errors.ParameterError: 'lock' cannot be both the model and a file of the checkpoint; name another file.
@@ -32,7 +32,7 @@ def check_outputs(
     seen = {os.path.realpath(path): "the input" for path in (*also_read, *_list_files(source))}
     if checkpoint is not None:
         seen |= {os.path.realpath(checkpoint / name): "a file of the checkpoint" for name in CHECKPOINT_FILES}
-    written = {content: path for content, path in outputs.items() if path is not None}
+    written = {f"the {content}": path for content, path in outputs.items() if path is not None}
     for content, path in written.items():
         other = seen.setdefault(os.path.realpath(path), content)
         if other != content:

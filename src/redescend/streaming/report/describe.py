@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 from redescend.checkpoint import load, read_metadata
 from redescend.engines import NonlinearEngine, SelfTuningEngine
 from redescend.engines.config import ModelConfig
+from redescend.errors import join_first
 from redescend.streaming.encoding.features import Feature
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.importance import rank_features
 from redescend.streaming.keyed import ModelStore
 from redescend.streaming.model import StreamModel
-from redescend.streaming.report.formatting import (
-    format_count,
-    format_number,
-    format_percent,
-    format_predicted,
-    format_target,
-    format_value,
-    format_weight,
-)
+from redescend.streaming.report import formatting
 from redescend.streaming.summary.records import shorten
 
 if TYPE_CHECKING:
@@ -40,12 +33,13 @@ def describe(model: StreamModel | ModelStore) -> Facts:
     """Describe a model: headings, and a line or a list of lines for each."""
     facts: Facts = {"Learned from": _describe_records(model)}
     if isinstance(model, ModelStore):
-        facts["Keys"] = f"{format_count(len(model), 'model')}, one per {model.schema.by!r}: {_list(model.keys)}"
-    facts["Method"] = _describe_method(_find_config(model), model.schema.dim)
+        count = formatting.format_count(len(model), "model")
+        facts["Keys"] = f"{count}, one per {model.schema.by!r}: {_list(model.keys)}"
+    facts["Method"] = _describe_method(_effective_config(model), model.schema.dim)
     if not isinstance(model, ModelStore) and model.records:
         facts |= _describe_noise(model) | _describe_members(model)
         facts["Most important columns"] = [
-            f"{name!r}: {format_percent(share)}{f' ({direction})' if direction else ''}"
+            f"{name!r}: {formatting.format_percent(share)}{f' ({direction})' if direction else ''}"
             for name, share, direction in rank_features(model)[:MAX_LISTED]
         ]
     schema = describe_schema(model.schema)
@@ -94,7 +88,7 @@ def _read_file(path: str | os.PathLike[str]) -> tuple[Any, int, dict[str, Any]]:
 
 def describe_as_data(model: StreamModel | ModelStore) -> dict[str, Any]:
     """Describe a model by numbers, texts and lists."""
-    schema, config = model.schema, _find_config(model)
+    schema, config = model.schema, _effective_config(model)
     single = None if isinstance(model, ModelStore) else model
     ranked = {one.column: one for one in rank_features(single)} if single is not None and single.records else {}
     columns = []
@@ -140,7 +134,7 @@ def _count_passes(model: StreamModel | ModelStore) -> float:
 
 
 def _describe_records(model: StreamModel | ModelStore) -> str:
-    records, passes = format_count(model.distinct_records), _count_passes(model)
+    records, passes = formatting.format_count(model.distinct_records), _count_passes(model)
     if model.records == model.distinct_records:
         return records
     return f"{records}, in {passes} passes" if passes in range(100) else f"{records}, some of them several times"
@@ -148,7 +142,7 @@ def _describe_records(model: StreamModel | ModelStore) -> str:
 
 def _describe_task(schema: Schema) -> str:
     if schema.classifies:
-        return f"classification of {schema.target!r} with {format_count(len(schema.labels), 'label')}"
+        return f"classification of {schema.target!r} with {formatting.format_count(len(schema.labels), 'label')}"
     kind = str(schema.kind.value).lower()
     unit = " in days since 1970-01-01" if kind == "date" else ""
     unit = f", in {schema.units[schema.target]}" if schema.target in schema.units else unit
@@ -156,13 +150,11 @@ def _describe_task(schema: Schema) -> str:
 
 
 def _list(texts: list[str]) -> str:
-    listed = ", ".join(repr(shorten(text)) for text in texts[:MAX_LISTED])
-    return listed if len(texts) <= MAX_LISTED else f"{listed} and {len(texts) - MAX_LISTED} more"
+    return join_first([repr(shorten(text)) for text in texts], MAX_LISTED)
 
 
 def _list_added(schema: Schema) -> str:
-    listed = ", ".join(f"{shorten(label)!r} (row {row:,})" for label, row in schema.added[:MAX_LISTED])
-    return listed if len(schema.added) <= MAX_LISTED else f"{listed} and {len(schema.added) - MAX_LISTED} more"
+    return join_first([f"{shorten(label)!r} (row {row:,})" for label, row in schema.added], MAX_LISTED)
 
 
 def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
@@ -172,7 +164,7 @@ def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
         "number": f"number, in {units[column]}" if (column := feature.of or feature.name) in units else "number",
         "boolean": "true or false",
         "date": f"date, in days since 1970-01-01{cycle}",
-        "levels": f"text with {format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
+        "levels": f"text with {formatting.format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]
     if feature.lag:
@@ -181,7 +173,7 @@ def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
     return f"{encoding}; with a missing-value indicator" if feature.missing else encoding
 
 
-def _find_config(model: StreamModel | ModelStore) -> ModelConfig:
+def _effective_config(model: StreamModel | ModelStore) -> ModelConfig:
     """The settings of a model; models of keys have no trees."""
     return model.config if model.schema.by is None else replace(model.config, features="linear")
 
@@ -201,8 +193,8 @@ def _describe_noise(model: StreamModel) -> dict[str, str]:
     scales, shares = model.engine.estimate_noise()
     # In regression the share of outliers tunes the gate and is not a frequency.
     if model.schema.classifies:
-        return {"Clean labels": f"about {format_percent(1.0 - float(shares.mean()))}"}
-    return {"Noise scale": f"about {format_number(float(scales[0]))} (typical error of clean records)"}
+        return {"Clean labels": f"about {formatting.format_percent(1.0 - float(shares.mean()))}"}
+    return {"Noise scale": f"about {formatting.format_number(float(scales[0]))} (typical error of clean records)"}
 
 
 def _describe_members(model: StreamModel) -> dict[str, str]:
@@ -211,7 +203,7 @@ def _describe_members(model: StreamModel) -> dict[str, str]:
         return {}
     shares = {name: float(weights.mean()) for name, weights in model.engine.member_weights().items()}
     ordered = sorted(shares.items(), key=lambda share: -share[1])
-    return {"Weights of members": ", ".join(f"{name} {format_percent(share)}" for name, share in ordered)}
+    return {"Weights of members": ", ".join(f"{name} {formatting.format_percent(share)}" for name, share in ordered)}
 
 
 def format_size(size: int) -> str:
@@ -225,6 +217,22 @@ def format_size(size: int) -> str:
     return f"{size / 1024:.1f} KiB" if size < 1024**2 else f"{size / 1024**2:.1f} MiB"
 
 
+def _cut_list(lines: list[str], most: int | None) -> list[str]:
+    """The first lines, and one that says how many more there are."""
+    shown = lines[:most]
+    return [*shown, f"and {len(lines) - len(shown)} more"] if len(shown) < len(lines) else shown
+
+
+def format_facts(facts: Facts, most: int | None = None) -> Iterator[str]:
+    """Format headings and their content as lines; a list is cut after `most` lines."""
+    for heading, content in facts.items():
+        if isinstance(content, str):
+            yield f"{heading}: {content}"
+        else:
+            yield f"{heading}:"
+            yield from (f"  {line}" for line in _cut_list(content, most))
+
+
 # --- tables for notebooks ---
 
 SHOWN = 5  # columns of suspects that are shown besides their targets
@@ -232,14 +240,9 @@ SHOWN = 5  # columns of suspects that are shown besides their targets
 
 def render_model(model: Any) -> str:
     """Render a stream model, or a store of them, as a table of facts."""
-    facts = {}
-    for heading, text in describe(model).items():
-        if isinstance(text, str):
-            facts[heading] = text
-        else:
-            more = [f"and {len(text) - MAX_LISTED} more"] if len(text) > MAX_LISTED else []
-            facts[heading] = "\n".join([*text[:MAX_LISTED], *more])
-    return _tabulate_facts(type(model).__name__, facts)
+    facts = describe(model).items()
+    texts = {name: text if isinstance(text, str) else "\n".join(_cut_list(text, MAX_LISTED)) for name, text in facts}
+    return _tabulate_facts(type(model).__name__, texts)
 
 
 def render_run(run: Run) -> str:
@@ -250,8 +253,8 @@ def render_run(run: Run) -> str:
     if rejected := counts.quarantined + counts.skipped:
         facts["Rejected"] = f"{rejected:,}"
     if counts.learned:
-        share = format_percent(summary.suspect_count / counts.learned)
-        facts["Suspects"] = f"{format_count(summary.suspect_count)}, {share}"
+        share = formatting.format_percent(summary.suspect_count / counts.learned)
+        facts["Suspects"] = f"{formatting.format_count(summary.suspect_count)}, {share}"
     if not run.finished:
         facts["State"] = "not finished: run() plays the rounds that are left"
     least = summary.least
@@ -263,11 +266,11 @@ def render_run(run: Run) -> str:
     for one in least:
         played = one.round
         pair = (
-            format_target(schema, played.target),
-            format_predicted(schema, played.prediction, within=(played.low, played.high)),
+            formatting.format_target(schema, played.target),
+            formatting.format_predicted(schema, played.prediction, within=(played.low, played.high)),
         )
-        values = (format_value(one.values.get(name)) for name in shown)
-        rows.append([str(one.round.row), *pair, format_weight(one.round.clean_probability), *values])
+        values = (formatting.format_value(one.values.get(name)) for name in shown)
+        rows.append([str(one.round.row), *pair, formatting.format_weight(one.round.clean_probability), *values])
     title = "Top suspects" if summary.suspect_count >= len(rows) else "The records that are least likely clean"
     return _tabulate_facts("Run", facts) + _tabulate(title, heads, rows)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import redescend
-from redescend.errors import needs_extra
+from redescend.errors import join_first, needs_extra
 from redescend.files import replace_file
 from redescend.sources.kinds import Kind
 from redescend.streaming.explanation import list_steps
@@ -76,7 +76,7 @@ def write(
     facts = describe_schema(summary.schema) if model is None else describe(model)
     page = environment.from_string(read_part("report.html.j2")).render(
         style=Markup(read_part("style.css")),
-        result=summarize(summary, counts),
+        result=[*describe_learned(summary, counts), *describe_rejected(counts)],
         counts=counts,
         importance=ranked[:MAX_FEATURES],
         further=max(0, len(ranked) - MAX_FEATURES),
@@ -103,8 +103,8 @@ def write(
     return Path(path)
 
 
-def summarize(summary: Summary, counts: Counts) -> list[str]:
-    """The result of a run in a few sentences."""
+def describe_learned(summary: Summary, counts: Counts) -> list[str]:
+    """Describe what a run has learned from, and its suspects, a sentence each."""
     if not counts.records:
         return ["The stream has no records."]
     sentences = [f"Learned from {counts.learned:,} of {formatting.format_count(counts.records)}."]
@@ -113,12 +113,14 @@ def summarize(summary: Summary, counts: Counts) -> list[str]:
         sentences.append(f"{formatting.format_count(summary.suspect_count, 'suspect')} ({share}).")
     if summary.schema.added:
         sentences.append(f"Labels added after the first records, the rarest first: {_list_added(summary)}.")
-    for count, action in ((counts.quarantined, "quarantined"), (counts.skipped, "skipped")):
-        if count:
-            sentences.append(f"{formatting.format_count(count)} rejected and {action}.")
-    if not counts.quarantined + counts.skipped:
-        sentences.append("No rejected records.")
     return sentences
+
+
+def describe_rejected(counts: Counts) -> list[str]:
+    """Describe how many records were rejected; nothing if there were none at all."""
+    actions = {"quarantined": counts.quarantined, "skipped": counts.skipped}
+    rejected = [f"{formatting.format_count(n)} rejected and {action}." for action, n in actions.items() if n]
+    return rejected or (["No rejected records."] if counts.records else [])
 
 
 def _count_strong(summary: Summary) -> int:
@@ -132,12 +134,11 @@ def _list_added(summary: Summary) -> str:
     """List the labels that were added, with their first rows and numbers of records; the rarest may be mistyped."""
     added = summary.schema.added
     counts, listed = summary.confusion.sum(axis=(1, 2)).tolist()[-len(added) :], []
-    for place in np.argsort(counts, kind="stable").tolist()[:MAX_ADDED]:
+    for place in np.argsort(counts, kind="stable").tolist():
         records = "1 record, perhaps mistyped" if counts[place] == 1 else formatting.format_count(counts[place])
         label = formatting.abbreviate(added[place].label, MAX_LABEL)
         listed.append(f"'{label}' (from row {added[place].row:,} on; {records})")
-    more = len(added) - len(listed)
-    return ", ".join(listed) + (f" and {more} more" if more else "")
+    return join_first(listed, MAX_ADDED)
 
 
 def note_many_suspects(summary: Summary) -> list[str]:

@@ -87,7 +87,7 @@ def _describe_suspects(shares: Array, edges: Array) -> str:
 
 def draw_losses(histograms: StreamHistograms) -> ReportFigure:
     """Draw the median loss, and the range of eight in ten losses."""
-    quantiles = np.array([histograms.quantiles(share, BINS) for share in (0.1, 0.5, 0.9)])
+    quantiles = np.array([histograms.loss_quantiles(share, BINS) for share in (0.1, 0.5, 0.9)])
     edges, present = histograms.edges(BINS), np.isfinite(quantiles[1])
     middles, rows = 0.5 * (edges[:-1] + edges[1:])[present], Scale(1.0, float(histograms.rows + 1))
     return draw_loss_band(

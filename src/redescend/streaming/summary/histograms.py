@@ -174,7 +174,7 @@ class StreamHistograms:
         """Counts of weights over the whole stream, in the cells between `LEVELS`."""
         return self.weights.sum(axis=0)
 
-    def quantiles(self, share: float, bins: int = BINS) -> Array:
+    def loss_quantiles(self, share: float, bins: int = BINS) -> Array:
         """A quantile of the losses in every bin; NaN where there are none."""
         return np.array([compute_quantile(counts, share, COARSE) for counts in self.merge(self.losses, bins)])
 

@@ -192,6 +192,11 @@ class Rejections:
                 text = shorten(record.raw[: 6 * MAX_TEXT].decode("utf-8", "replace"))
                 examples.append(Example(record.row, record.file, shorten(record.reason), text))
 
+    @property
+    def have_unknown_labels(self) -> bool:
+        """Whether records were rejected because their labels are none of the model's, to which none are added."""
+        return any("is none of the labels" in kind for kind in self.counts)
+
     def most_frequent(self) -> list[str]:
         """The kinds of reasons, the most frequent first."""
         return sorted(self.counts, key=lambda kind: -self.counts[kind])
