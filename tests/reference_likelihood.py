@@ -241,9 +241,12 @@ class Likelihood:
         self.positive += counts * ((y > 0) - self.positive) / min(self.seen + 10, 1000)
         plain = margin / self.stretch if self.lead == POSTERIOR else margin
         q, shares = np.array([[sigmoid(plain * length)] for length in LENGTHS]), self.shares
-        drift = counts * 0.03 / (1000 + self.seen)
+        share = counts / (1000 + self.seen)
         labels = self.label_cells * (shares + (1 - 2 * shares) * q) ** counts
-        self.label_cells = (1 - drift) * labels / labels.sum() + drift * LABEL_PRIOR
+        labels /= labels.sum()
+        shorter, longer = np.vstack([labels[:1], labels[:-1]]), np.vstack([labels[1:], labels[-1:]])
+        labels = labels + share * ((shorter + longer) / 2 - labels)
+        self.label_cells = (1 - 0.03 * share) * labels + 0.03 * share * LABEL_PRIOR
         self.rate = e = np.sum(self.label_cells * shares)
         self.stretch = 2 ** np.sum(self.label_cells.T * np.log2(LENGTHS))
         lengths[0] = k * self.stretch

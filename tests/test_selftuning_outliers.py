@@ -206,9 +206,9 @@ def test_how_wild_a_target_is_does_not_matter(size, order):
 
 @every_order
 def test_a_quarter_of_the_labels_flipped_costs_no_more_than_an_oracle_pays(order):
-    """The paper's classification at k = T/4, mean of three games: within 1.3 of the oracle at the paper's step."""
+    """The paper's classification at k = T/4, mean of six games, against the oracle at the paper's step."""
     problem, ratios = svm(), []
-    for seed in (30, 31, 32):
+    for seed in range(30, 36):
         stream = problem.streams(seed)["T/4"]
         learners = problem.learners(stream)
         own, best = (
@@ -216,7 +216,7 @@ def test_a_quarter_of_the_labels_flipped_costs_no_more_than_an_oracle_pays(order
             for name in (f"self-tuning, order {order}", "oracle")
         )
         ratios.append(own / best)
-    assert np.mean(ratios) <= 1.3
+    assert np.mean(ratios) <= 1.0
 
 
 # --- what the weights say ---

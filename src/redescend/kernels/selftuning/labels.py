@@ -73,21 +73,32 @@ def most_flips(scalar: Array) -> float:
 
 @shared
 def learn_flips(m: float, counts: float, state: State) -> None:
-    """Bayes' rule on lengths and shares, where m is the logit of the label at length 1, which `counts` at most once."""
+    """Bayes' rule on lengths and shares, where m is the logit of the label at length 1, which `counts` at most once.
+
+    Then a share of the weight of each length goes to its neighbours, half of it to each; nothing leaves the lattice.
+    Logits of a truth that is learned ever better grow for ever, and what was seen of earlier ones is out of date.
+    """
     cells, scalar, count, most = state.cells, state.scalar, len(FLIPS), most_flips(state.scalar)
     mass = rate = octaves = 0.0
     for k in range(len(LENGTHS)):
         q = sigmoid(m * LENGTHS[k])
         for n in range(count):
-            share = min(FLIPS[n], most)
-            likelihood = share + (1.0 - 2.0 * share) * q
+            flips = min(FLIPS[n], most)
+            likelihood = flips + (1.0 - 2.0 * flips) * q
             cells[k * count + n] *= likelihood if counts == 1.0 else likelihood**counts
             mass += cells[k * count + n]
-    drift = counts * DRIFT / (PATIENCE + scalar[SEEN])
-    for n in range(len(LABEL_PRIOR)):
-        cells[n] = (1.0 - drift) * cells[n] / mass + drift * LABEL_PRIOR[n]
-        rate += cells[n] * min(FLIPS[n % count], most)
-        octaves += cells[n] * (n // count - 1.0)
+    share = counts / (PATIENCE + scalar[SEEN])
+    for n in range(count):
+        shorter = cells[n]
+        for k in range(len(LENGTHS)):
+            place = k * count + n
+            own = cells[place]
+            longer = cells[place + count] if k + 1 < len(LENGTHS) else own
+            moved = (own + 0.5 * share * (shorter - 2.0 * own + longer)) / mass
+            cells[place] = (1.0 - DRIFT * share) * moved + DRIFT * share * LABEL_PRIOR[place]
+            rate += cells[place] * min(FLIPS[n], most)
+            octaves += cells[place] * (k - 1.0)
+            shorter = own
     scalar[RATE], scalar[STRETCH] = rate, 2.0**octaves
 
 
