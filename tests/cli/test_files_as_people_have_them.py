@@ -38,6 +38,16 @@ def test_a_file_in_another_encoding_is_refused_with_what_to_do(in_a_folder):
     assert "5 × column 'town': invalid UTF-8" in run("fit", "a.csv", "--target", "y", "--no-report", code=3).stderr
 
 
+def test_reasons_that_differ_in_the_value_are_counted_as_such(in_a_folder):
+    write_table(Path("a.csv"), "x,y", lambda row, random: f"{['nil', row][row > 8]},{['n.k.', row, row][row % 50 > 0]}")
+    done = run("fit", "a.csv", "--target", "y", "--no-report", code=3)
+    assert "9 × column 'x': 'nil' is not a number (such as row 1 of a.csv)\n" in done.stderr
+    assert "7 × column 'y': 'n.k.' is not a number (such as row 51 of a.csv)\n" in done.stderr
+    Path("b.csv").write_text(Path("a.csv").read_text().replace("nil", "> 5", 1))
+    done = run("fit", "b.csv", "--target", "y", "--no-report", code=3)
+    assert "9 × column 'x': '> 5' is not a number (such as row 1 of b.csv; values differ)\n" in done.stderr
+
+
 def test_a_constant_target_has_no_suspects(in_a_folder):
     write_table(Path("a.csv"), "x,z,y", lambda row, random: f"{random.normal()},{random.normal()},5")
     done = run("fit", "a.csv", "--target", "y", "--suspects", "s.csv")

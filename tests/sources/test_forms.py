@@ -66,6 +66,9 @@ def test_a_unit_in_other_capitals_may_be_another_unit():
 
 def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
     assert read("a\tb\n1,234\tx\n2,345\ty\n")[0].kinds["a"] is Kind.TEXT
+    # Plain numbers of other columns decide, too.
+    assert read("a\tb\n1,234\t1.5\n2,345\t2\n")[1].table.column("a").to_pylist() == [1234.0, 2345.0]
+    assert read("a\tb\n1,234\t1.500\n2,345\t2\n")[0].kinds["a"] is Kind.TEXT
     assert read("a;b\n1,234;x\n2,345;y\n")[1].table.column("a").to_pylist() == [1.234, 2.345]  # as semicolons suggest
     assert read("a;b\n1,234;1.5\n2,345;2.25\n")[0].kinds["b"] is Kind.NUMBER
     assert read("a;b\n1,234;0,5\n2,345;1,25\n")[1].table.column("a").to_pylist() == [1.234, 2.345]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -106,6 +108,7 @@ class CsvFile(TextFile):
         _ = self.sample
         names = self.names or []
         check_names(self.name, names)
+        self._check_for_title(names)
         table = read_sample(files, dict.fromkeys(names, Kind.TEXT)).table
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
         # Files are separated by semicolons where the comma is the decimal mark.
@@ -118,6 +121,21 @@ class CsvFile(TextFile):
         # A form is used if its kind is that of the column, so that a known number may have a unit in a single record.
         sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(table.column(name))}
         return kinds | {name: form.kind for name, form in sure.items()}, {}
+
+    def _check_for_title(self, names: Sequence[str]) -> None:
+        """Raise an error if the first line is a title: a single value, where most records have several."""
+        if len(names) > 1 or not self.options.header:
+            return
+        texts = [np.frombuffer(chunk.data, np.uint8) for chunk in self.sample if chunk.reason is None]
+        for delimiter in (",", *OTHER_DELIMITERS):
+            grammar = replace(self.head.grammar, delimiter=ord(delimiter))
+            counts = Counter(count for text in texts for count in grammar.bounds(text)[0][:, 2].tolist())
+            values, records = max(counts.items(), key=lambda one: one[1], default=(1, 0))
+            if values > 1 and 2 * records > counts.total():
+                raise DataError(
+                    f"{self.name} begins with a line of one value, {quote(names[0])}, but {records:,} of the first "
+                    f"{counts.total():,} records have {values}. Remove the lines above the header, which must be first."
+                )
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
         return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms)

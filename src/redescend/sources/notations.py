@@ -2,15 +2,16 @@
 
 A notation is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
 01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
-numbers have decimal commas in a file that is separated by semicolons and otherwise stay text, and dates are month first
-with slashes and day first with dots and dashes. Names of months are English. A unit is one
-of those that are known, such as kg or km/h, and nine in ten values have it: 12A and 4th are names.
+numbers have decimal commas in a file that is separated by semicolons, thousands separators where plain numbers of
+another column have decimal points, and otherwise stay text; dates are month first with slashes and day first with dots
+and dashes. Names of months are English. A unit is one of those that are known, such as kg or km/h, and nine in ten
+values have it: 12A and 4th are names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,11 +211,20 @@ def infer_notations(
             notations[name] = numbers[0]
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
     marks = {decimal} if decimal else {form.decimal for name, form in notations.items() if name in clear}
-    marks = marks or ({likely} if likely else set())
+    if unclear and not marks:
+        marks = {likely} if likely else _find_points(columns)
     if len(marks) == 1:
         for name, forms in unclear.items():
             notations[name] = next(form for form in forms if form.decimal in marks)
     return {name: notations[name] for name in columns if name in notations}
+
+
+def _find_points(columns: Mapping[str, pa.Array]) -> set[str]:
+    """The decimal point, if plain numbers of any column have one."""
+    form = NUMBER_FORMS[0]
+    present = (column.drop_null() for column in columns.values())
+    plain = (values for values in present if len(values) and _is_of(values, PATTERNS[Kind.NUMBER]))
+    return {form.decimal} if any(count_matches(values, form.distinctive) for values in plain) else set()
 
 
 def _is_of(present: pa.Array, pattern: str) -> bool:
