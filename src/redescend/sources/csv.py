@@ -50,7 +50,6 @@ class CsvFile(TextFile):
     suffixes: ClassVar[tuple[str, ...]] = ("csv",)
     delimiter: ClassVar[str | None] = None
     zoned: frozenset[str] = frozenset()
-    forms: Mapping[str, Notation] = MappingProxyType({})
 
     def read_preamble(self, text: Text) -> Head:
         line = _read_first_line(text, self.options.longest)
@@ -113,13 +112,13 @@ class CsvFile(TextFile):
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
         # Files are separated by semicolons where the comma is the decimal mark.
         likely = "," if self.head.grammar.delimiter == ord(";") else None
-        forms = infer_notations({name: table.column(name) for name in names}, self.options.decimal, likely)
+        texts = {name: table.column(name) for name in names}
+        forms = infer_notations(texts, self.options.decimal, likely, self.options.forms)
         for file in files:
             file.zoned, file.forms = zoned, forms
-            file.units = {name: form.unit for name, form in forms.items() if form.unit}
-        kinds = {name: infer_text_kind(table.column(name)) for name in names}
+        kinds = {name: infer_text_kind(column) for name, column in texts.items()}
         # A form is used if its kind is that of the column, so that a known number may have a unit in a single record.
-        sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(table.column(name))}
+        sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(texts[name])}
         return kinds | {name: form.kind for name, form in sure.items()}, {}
 
     def _check_for_title(self, names: Sequence[str]) -> None:
@@ -190,7 +189,7 @@ class CsvParser:
         kinds: Mapping[str, Kind],
         grammar: Grammar,
         zoned: frozenset[str] = frozenset(),
-        forms: Mapping[str, Notation] = CsvFile.forms,
+        forms: Mapping[str, Notation] = MappingProxyType({}),
     ) -> None:
         self.names = names if isinstance(names, list) else list(names)
         self.kinds = dict(kinds)
@@ -258,7 +257,8 @@ class CsvParser:
             return f"invalid UTF-8 at byte {error.start + 1} of {quote(value)}"
         except ValueError:
             pass
-        return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
+        unit = self.forms[name].unit if name in self.forms else ""
+        return f"{quote(text)} is not {DESCRIPTIONS[kind]}{unit and f' in {unit}'}"
 
     def _pattern(self, name: str) -> str:
         """The regular expression for values of a column."""

@@ -15,6 +15,7 @@ from redescend.errors import DataError, ParameterError, quote
 from redescend.sources.batch import START, Batch, Piece, concat_batches, empty_table
 from redescend.sources.compression import ENDINGS, detect_compression, detect_encoding
 from redescend.sources.kinds import SAMPLE, Kind
+from redescend.sources.notations import Notation
 from redescend.sources.readers import BLOCK, Origin, Text
 from redescend.sources.splitter import LONGEST
 
@@ -40,6 +41,7 @@ class ReadOptions(NamedTuple):
     longest: int = LONGEST
     columns: tuple[str, ...] | None = None
     decimal: str | None = None
+    forms: Mapping[str, Notation] = MappingProxyType({})
 
 
 class SourceFile(ABC):
@@ -65,8 +67,8 @@ class SourceFile(ABC):
         The number of stored bytes read so far.
     declared : dict or None
         The target and features that the file itself declares: ``{"kinds": ..., "schema": ...}``.
-    units : mapping of str to str
-        The units that are written behind the numbers of columns, such as kg, and dropped when they are read.
+    forms : mapping of str to Notation
+        The notations of columns of text that are read as numbers or dates.
 
     Examples
     --------
@@ -82,7 +84,7 @@ class SourceFile(ABC):
     name: str
     taken = 0
     declared: dict[str, Any] | None = None
-    units: Mapping[str, str] = MappingProxyType({})
+    forms: Mapping[str, Notation] = MappingProxyType({})
 
     @classmethod
     def recognizes(cls, first: bytes) -> bool:

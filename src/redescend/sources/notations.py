@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -173,28 +174,47 @@ DATE_FORMS = (
 )
 
 
+def find_notation(name: str, unit: str = "") -> Notation:
+    """The notation of this name, for numbers with a unit if it is not empty.
+
+    >>> find_notation("1.234,5", "kg").unit
+    'kg'
+    """
+    return next(form for form in (*_number_notations(unit), *DATE_FORMS) if form.name == name)
+
+
+NOTATIONS = frozenset(form.name for form in (*NUMBER_FORMS, *DATE_FORMS))  # their names
+
+
 def infer_notations(
-    columns: dict[str, pa.Array], decimal: str | None = None, likely: str | None = None
+    columns: Mapping[str, pa.Array],
+    decimal: str | None = None,
+    likely: str | None = None,
+    known: Mapping[str, Notation] = MappingProxyType({}),
 ) -> dict[str, Notation]:
     """Infer the notations of text columns that are not of a plain kind.
 
-    `decimal` is the decimal mark, if known, and `likely` the one to assume if no number tells it.
+    `decimal` is the decimal mark, if known, and `likely` the one to assume if no number tells it. `known` are the
+    notations of the same columns elsewhere: they decide where a column is ambiguous, or has no notation of its own.
 
     >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
     >>> notations = infer_notations({name: pa.array(column) for name, column in texts.items()})
     >>> {name: form.name for name, form in notations.items()}
     {'a': '1.234,5', 'b': '1.234,5', 'c': 'day.month.year', 'd': '1,234.5'}
     """
-    notations: dict[str, Notation] = {}
+    known = {name: form for name, form in known.items() if form.kind is Kind.DATE or decimal in (None, form.decimal)}
+    notations = {name: form for name, form in known.items() if name in columns}
     unclear, clear = dict[str, list[Notation]](), set[str]()
     for name, column in columns.items():
-        present = column.drop_null()
-        plain = (pattern for kind, pattern in PATTERNS.items() if decimal != "," or kind is not Kind.NUMBER)
+        present, own = column.drop_null(), known.get(name)
+        mark = decimal or (own and own.decimal)
+        plain = (pattern for kind, pattern in PATTERNS.items() if mark != "," or kind is not Kind.NUMBER)
         if not len(present) or any(_is_of(present, pattern) for pattern in plain):
+            notations.pop(name, None)
             continue
         dates = [form for form in DATE_FORMS if _is_of(present, form.pattern)]
         if dates:
-            notations[name] = max(dates, key=lambda form: count_matches(present, form.distinctive))
+            notations[name] = max(dates, key=lambda form: (count_matches(present, form.distinctive), form == own))
             continue
         numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
         if not numbers and (unit := find_unit(present)):
@@ -210,12 +230,12 @@ def infer_notations(
         if numbers:
             notations[name] = numbers[0]
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
-    marks = {decimal} if decimal else {form.decimal for name, form in notations.items() if name in clear}
-    if unclear and not marks:
-        marks = {likely} if likely else _find_points(columns)
-    if len(marks) == 1:
-        for name, forms in unclear.items():
-            notations[name] = next(form for form in forms if form.decimal in marks)
+    marks = {decimal} if decimal else {notations[name].decimal for name in clear}
+    for name, forms in unclear.items():
+        others = {known[name].decimal} if name in known else {likely} if likely else _find_points(columns)
+        told = marks or others
+        if len(told) == 1:
+            notations[name] = next(form for form in forms if form.decimal in told)
     return {name: notations[name] for name in columns if name in notations}
 
 

@@ -109,8 +109,8 @@ class Source:
         The target and features that the first file declares; see `SourceFile`.
     others : dict of str to str
         Columns that cannot be read, with their types.
-    units : dict of str to str
-        The units that are written behind the numbers of columns, such as kg, and dropped when they are read.
+    forms : dict of str to Notation
+        The notations of columns of text that are read as numbers or dates; `units` are those of numbers, such as kg.
     unread : list of Unread
         Entries of folders that are not read, with the reason: links to folders or to nothing, pipes, and folders
         without permission.
@@ -140,7 +140,8 @@ class Source:
         self.columns = list(kinds)
         self.kinds = dict(kinds)
         self.others = dict(others)
-        self.units = {name: unit for name, unit in files[0].units.items() if self.kinds.get(name) is Kind.NUMBER}
+        self.forms = {name: form for name, form in files[0].forms.items() if self.kinds.get(name) is form.kind}
+        self.units = {name: form.unit for name, form in self.forms.items() if form.unit}
         self._seed: int | None = None
         self._opened = list(files)
         self.can_reread = all(file.can_reread for file in files)
