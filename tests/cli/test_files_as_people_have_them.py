@@ -156,6 +156,13 @@ def test_a_model_reads_the_notations_that_it_has_learned_from(in_a_folder):
     assert [line.split(",")[1] for line in found[1:]] == [line.split(",")[1] for line in whole[30:36]]
 
 
+def test_a_column_with_several_units_is_named(in_a_folder):
+    loads = ("{0} kg", "{0}500 g")
+    write_table(Path("a.csv"), "load,y", lambda row, random: f"{loads[row % 3 > 1].format(row % 50)},{random.normal()}")
+    said = "'load': has numbers with different units, such as 'kg' and 'g', which are read as text; convert them"
+    assert said in run("fit", "a.csv", "--target", "y", "--no-report").stderr
+
+
 def test_records_in_another_unit_do_not_hide_those_in_the_unit_of_the_model(in_a_folder):
     write_table(Path("a.csv"), "load,time", lambda row, random: f"{row % 50 + 1} kg,{3 * (row % 50) + random.normal()}")
     run("fit", "a.csv", "--target", "time", "--model", "m", "--no-report", "--quiet")

@@ -109,15 +109,20 @@ def _unit_at_end(unit: str) -> str:
     return rf"\s*(?{flags}:{re.escape(unit)}{plural})\s*$"
 
 
-def find_unit(values: pa.Array) -> str | None:
-    """The unit that nine in ten values have behind a number; None if there is none.
+def find_units(values: pa.Array) -> list[str]:
+    """The fewest units that nine in ten values have behind a number, the most frequent first; empty if there are none.
 
-    >>> find_unit(pa.array(["12.5 km/h", "8 km/h"])), find_unit(pa.array(["12 kg", "8 lb"]))
-    ('km/h', None)
+    >>> find_units(pa.array(["12.5 km/h", "8 km/h"])), find_units(pa.array(["12 kg", "8 lb", "9 kg"]))
+    (['km/h'], ['kg', 'lb'])
     """
-    units = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
-    most = max(pc.value_counts(units).to_pylist(), key=lambda one: one["counts"], default=None)
-    return most["values"] if most is not None and most["counts"] >= AGREEMENT * len(values) else None
+    found = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
+    counts, have, units = pc.value_counts(found).to_pylist(), 0, list[str]()
+    for one in sorted(counts, key=lambda one: -one["counts"]):
+        units.append(one["values"])
+        have += one["counts"]
+        if have >= AGREEMENT * len(values):
+            return units
+    return []
 
 
 def is_same_unit(unit: str, other: str) -> bool:
@@ -217,8 +222,8 @@ def infer_notations(
             notations[name] = max(dates, key=lambda form: (count_matches(present, form.distinctive), form == own))
             continue
         numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
-        if not numbers and (unit := find_unit(present)):
-            numbers = [form for form in _number_notations(unit) if _is_of(present, form.pattern)]
+        if not numbers and len(units := find_units(present)) == 1:
+            numbers = [form for form in _number_notations(units[0]) if _is_of(present, form.pattern)]
         if decimal is not None:
             numbers = [form for form in numbers if form.decimal == decimal]
         if len(numbers) > 1 and count_matches(present, r"[.,]\d"):
