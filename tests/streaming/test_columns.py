@@ -135,6 +135,16 @@ def test_a_column_of_no_kind_is_left_out_with_the_reason():
             fit_stream(io.BytesIO(records), **named)
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M", "%d.%m.%Y", "%m/%d/%Y"])
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_of_dates_that_are_texts_it_is_said_that_they_are(form, repeats):
+    dates = [(datetime(2020, 1, 1) + timedelta(hours=7 * hour)).strftime(form) for hour in range(400)]
+    table = pa.table({"t": dates * repeats, "x": np.arange(400 * repeats) % 7, "y": np.arange(400 * repeats) % 17})
+    schema = fit_stream(table, "y")[0].schema
+    said = f"has dates that are read as text, such as '{dates[0]}'; store them as dates to use them"
+    assert ("t", said) in (schema.notes + schema.excluded)
+
+
 @pytest.mark.parametrize(
     ("texts", "said"),
     [

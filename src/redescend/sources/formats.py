@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import PurePath
 from types import MappingProxyType
@@ -127,12 +127,17 @@ class SourceFile(ABC):
         return "no columns of numbers, dates, text or true and false"
 
 
+def has_columns(file: SourceFile, names: Iterable[str]) -> bool:
+    """Whether a file has all of these columns; one without a header may."""
+    return file.names is None or set(names) <= set(file.names)
+
+
 def read_sample(files: Sequence[SourceFile], kinds: Mapping[str, Kind]) -> Batch:
     """The first records of all files together, up to a file that lacks a column."""
     batches: list[Batch] = []
     row = taken = 0
     for number, file in enumerate(files):
-        if taken >= SAMPLE or not set(kinds) <= set(file.names or kinds):
+        if taken >= SAMPLE or not has_columns(file, kinds):
             break
         for piece in file.read_head(kinds):
             size = min(piece.limit(SAMPLE - taken), piece.count)

@@ -188,6 +188,8 @@ def find_notation(name: str, unit: str = "") -> Notation:
     return next(form for form in (*_number_notations(unit), *DATE_FORMS) if form.name == name)
 
 
+DATE_PATTERNS = (PATTERNS[Kind.DATE], *(form.pattern for form in DATE_FORMS))  # of all notations of dates
+
 NOTATIONS = frozenset(form.name for form in (*NUMBER_FORMS, *DATE_FORMS))  # their names
 
 

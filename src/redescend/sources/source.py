@@ -19,7 +19,7 @@ import pyarrow as pa
 from redescend.errors import DataError, quote, suggest
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
-from redescend.sources.formats import Follow, SourceFile, read_sample
+from redescend.sources.formats import Follow, SourceFile, has_columns, read_sample
 from redescend.sources.kinds import Kind
 from redescend.sources.readers import Unread
 from redescend.sources.sampling import count_parts, sample_by_content, shuffle
@@ -217,9 +217,10 @@ class Source:
         """A sample from all over the source, with all columns, in its order; read once.
 
         Which records are in it is decided by their contents, so that it is the same sample in any order of them; of a
-        large file, records from some places are considered.
+        large file, records from some places are considered, and none of a file that lacks a column.
         """
-        pieces = (piece.table for file in self._opened for piece in file.read_spread(self.kinds))
+        files = (file for file in self._opened if has_columns(file, self.kinds))
+        pieces = (piece.table for file in files for piece in file.read_spread(self.kinds))
         return sample_by_content(itertools.chain([self.sample.table.slice(0, 0)], pieces), SPREAD)
 
     def read_as_text(self, names: Iterable[str]) -> None:
