@@ -148,7 +148,8 @@ def test_a_model_reads_the_notations_that_it_has_learned_from(in_a_folder):
     sizes = [f"{(row * 37) % 900 + 100}.{row % 1000:03},5" for row in range(400)]
     lines = [f"{day};{size};{row}" for row, (day, size) in enumerate(zip(days, sizes, strict=True))]
     Path("a.csv").write_text("\n".join(["day;size;y", *lines, ""]))
-    run("fit", "a.csv", "--target", "y", "--model", "m", "--no-report", "--quiet")
+    told = run("fit", "a.csv", "--target", "y", "--model", "m", "--no-report").stderr
+    assert "'day': date, read as day/month/year, in days since 1970-01-01" in told
     whole = run("predict", "m", "a.csv").stdout.splitlines()
     short = [line.rpartition(";")[0] for line in lines[29:35]]  # days and months of at most 12
     Path("b.csv").write_text("\n".join(["day;size", *short, ""]))
