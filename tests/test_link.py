@@ -82,16 +82,15 @@ def test_predictions_of_an_engine_are_linked_and_linear():
     np.testing.assert_array_equal(before, after)
     np.testing.assert_array_equal(linked.link, link)
     np.testing.assert_allclose(linked.predict(X), apply_link(link, plain.predict(X)), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(linked.contributions(X, 1).sum(axis=1), linked.predict(X)[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(linked.contributions(X).sum(axis=2), linked.predict(X), rtol=1e-9, atol=1e-9)
 
 
 def test_contributions_of_trees_add_up_to_linked_predictions():
     X, Y, _ = draw_rows(900)
     engine = make_engine(features="auto")
     engine.learn_rounds(X, Y)
-    for output in range(3):
-        total = engine.contributions(X[:20], output).sum(axis=1)
-        np.testing.assert_allclose(total, engine.predict(X[:20])[output], rtol=1e-9, atol=1e-9)
+    total = engine.contributions(X[:20]).sum(axis=2)
+    np.testing.assert_allclose(total, engine.predict(X[:20]), rtol=1e-9, atol=1e-9)
 
 
 def test_sparse_rows_and_keys_learn_the_same_link():

@@ -378,21 +378,25 @@ def test_a_linear_model_does_not_read_trees():
 
 
 @pytest.mark.parametrize(("outputs", "loss"), [(1, losses.Squared()), (3, losses.Logistic())])
-def test_contributions_add_up_to_the_prediction(outputs, loss):
+def test_contributions_add_up_to_the_prediction(outputs, loss, monkeypatch):
     X, Y = table(500, 16, outputs, loss.margin)
     engine = make(5, outputs, loss, True)
     engine.learn_rounds(X, Y)
-    far = X[:3] * 1e6
-    for k in range(outputs):
-        parts = engine.contributions(X, k)
-        assert parts.shape == (500, 6)
-        np.testing.assert_allclose(parts.sum(axis=1), engine.predict(X)[k], rtol=1e-6, atol=1e-8)
-        # A prediction that is clipped does not change the typical record.
-        np.testing.assert_allclose(engine.contributions(far, k)[:, -1], np.median(parts[:, -1]), rtol=0.1)
+    parts, far = engine.contributions(X), engine.contributions(X[:3] * 1e6)
+    assert parts.shape == (outputs, 500, 6)
+    np.testing.assert_allclose(parts.sum(axis=2), engine.predict(X), rtol=1e-6, atol=1e-8)
+    # A prediction that is clipped does not change the typical record.
+    typical = np.median(parts[:, :, -1], axis=1, keepdims=True)
+    np.testing.assert_allclose(far[:, :, -1], np.repeat(typical, 3, axis=1), rtol=0.1)
+    # Dozens of classes are predicted once, not once for each of them.
+    calls, predict = [], engine.predict_members
+    monkeypatch.setattr(engine, "predict_members", lambda X: calls.append(1) or predict(X))
+    engine.contributions(X)
+    assert calls == [1]
 
 
 def test_contributions_of_a_linear_engine_add_up():
     X, y = friedman(300, 17)
     engine = make_linear()
     engine.learn_rounds(X, y[None])
-    np.testing.assert_allclose(engine.contributions(X).sum(axis=1), engine.predict(X)[0])
+    np.testing.assert_allclose(engine.contributions(X).sum(axis=2), engine.predict(X))

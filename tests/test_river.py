@@ -169,7 +169,7 @@ def test_a_record_that_cannot_be_learned_from_is_refused_and_leaves_no_trace(nam
     bad_features = {
         "Feature 'x1' must be finite. Got nan": {**x, "x1": float("nan")},
         "Feature 'new' must be finite. Got -inf": {**x, "new": -np.inf},
-        "Feature 'x0' must be a number. Got 'Paris'": {**x, "x0": "Paris"},
+        "Feature 'x0' must be a number. Got 'Paris' instead; encode texts, such as by river.": {**x, "x0": "Paris"},
         "Feature 'x0' must be a number. Got None": {"x0": None},
         "Feature 'x0' must be finite. Got 1000000": {"x0": 10**400},
         "x must be a dict": [1.0],

@@ -38,6 +38,16 @@ def test_a_file_in_another_encoding_is_refused_with_what_to_do(in_a_folder):
     assert "5 × column 'town': invalid UTF-8" in run("fit", "a.csv", "--target", "y", "--no-report", code=3).stderr
 
 
+def test_reasons_that_differ_in_the_value_are_counted_as_such(in_a_folder):
+    write_table(Path("a.csv"), "x,y", lambda row, random: f"{['nil', row][row > 8]},{['n.k.', row, row][row % 50 > 0]}")
+    done = run("fit", "a.csv", "--target", "y", "--no-report", code=3)
+    assert "9 × column 'x': 'nil' is not a number (such as row 1 of a.csv)\n" in done.stderr
+    assert "7 × column 'y': 'n.k.' is not a number (such as row 51 of a.csv)\n" in done.stderr
+    Path("b.csv").write_text(Path("a.csv").read_text().replace("nil", "> 5", 1))
+    done = run("fit", "b.csv", "--target", "y", "--no-report", code=3)
+    assert "9 × column 'x': '> 5' is not a number (such as row 1 of b.csv; values differ)\n" in done.stderr
+
+
 def test_a_constant_target_has_no_suspects(in_a_folder):
     write_table(Path("a.csv"), "x,z,y", lambda row, random: f"{random.normal()},{random.normal()},5")
     done = run("fit", "a.csv", "--target", "y", "--suspects", "s.csv")
@@ -130,3 +140,35 @@ def test_a_model_does_not_read_numbers_in_another_unit(in_a_folder):
         Path("b.csv").write_text(f"load\n{same}\n", encoding="utf-8")
         assert run("predict", "m", "b.csv").stdout.count("\n") == 2
     assert "regression of the number 'load', in kg" in run("fit", "a.csv", "--target", "load", "--no-report").stderr
+
+
+def test_a_model_reads_the_notations_that_it_has_learned_from(in_a_folder):
+    """A short file may not show whether 01/02/2020 is in January, or what the comma in 1,234 means."""
+    days = [f"{row % 28 + 1:02}/{row // 28 % 12 + 1:02}/20{row // 336 + 10}" for row in range(400)]
+    sizes = [f"{(row * 37) % 900 + 100}.{row % 1000:03},5" for row in range(400)]
+    lines = [f"{day};{size};{row}" for row, (day, size) in enumerate(zip(days, sizes, strict=True))]
+    Path("a.csv").write_text("\n".join(["day;size;y", *lines, ""]))
+    told = run("fit", "a.csv", "--target", "y", "--model", "m", "--no-report").stderr
+    assert "'day': date, read as day/month/year, in days since 1970-01-01" in told
+    whole = run("predict", "m", "a.csv").stdout.splitlines()
+    short = [line.rpartition(";")[0] for line in lines[29:35]]  # days and months of at most 12
+    Path("b.csv").write_text("\n".join(["day;size", *short, ""]))
+    found = run("predict", "m", "b.csv").stdout.splitlines()
+    assert [line.split(",")[1] for line in found[1:]] == [line.split(",")[1] for line in whole[30:36]]
+
+
+def test_a_column_with_several_units_is_named(in_a_folder):
+    loads = ("{0} kg", "{0}500 g")
+    write_table(Path("a.csv"), "load,y", lambda row, random: f"{loads[row % 3 > 1].format(row % 50)},{random.normal()}")
+    said = "'load': has numbers with different units, such as 'kg' and 'g', which are read as text; convert them"
+    assert said in run("fit", "a.csv", "--target", "y", "--no-report").stderr
+
+
+def test_records_in_another_unit_do_not_hide_those_in_the_unit_of_the_model(in_a_folder):
+    write_table(Path("a.csv"), "load,time", lambda row, random: f"{row % 50 + 1} kg,{3 * (row % 50) + random.normal()}")
+    run("fit", "a.csv", "--target", "time", "--model", "m", "--no-report", "--quiet")
+    Path("b.csv").write_text("load\n2 kg\n3 kg\n")
+    Path("c.csv").write_text("load\n4000 g\n5000 g\n")
+    done = run("predict", "m", "b.csv", "c.csv", code=3)
+    assert done.stdout == run("predict", "m", "b.csv").stdout
+    assert "2 × column 'load': '4000 g' is not a number in kg (such as row 3 of c.csv; values differ)" in done.stderr

@@ -44,7 +44,7 @@ def test_numbers_with_a_unit(unit, mark):
     source, batch = read("x;y\n" + "".join(f"{text};1\n" for text in [*texts, "7 pieces", ""]))
     assert source.kinds["x"] is Kind.NUMBER
     assert batch.table.column("x").to_pylist() == [*numbers[:5], 5.0, 6.0, *numbers[7:], None]
-    assert [bad.reason for bad in batch.bad] == ["column 'x': '7 pieces' is not a number"]
+    assert [bad.reason for bad in batch.bad] == [f"column 'x': '7 pieces' is not a number in {source.units['x']}"]
     # A few values may be names, unless it is known that they are numbers.
     few = "x;y\n" + "".join(f"{text};1\n" for text in texts[:3])
     assert read(few)[0].kinds["x"] is Kind.TEXT
@@ -61,11 +61,14 @@ def test_codes_and_ordinals_are_not_numbers_with_a_unit(code):
 def test_a_unit_in_other_capitals_may_be_another_unit():
     _, batch = read("x;y\n" + "".join(f"{number} mW;1\n" for number in range(40)) + "5 MW;1\n")
     assert batch.table.column("x").to_pylist() == list(range(40))
-    assert [bad.reason for bad in batch.bad] == ["column 'x': '5 MW' is not a number"]
+    assert [bad.reason for bad in batch.bad] == ["column 'x': '5 MW' is not a number in mW"]
 
 
 def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
     assert read("a\tb\n1,234\tx\n2,345\ty\n")[0].kinds["a"] is Kind.TEXT
+    # Plain numbers of other columns decide, too.
+    assert read("a\tb\n1,234\t1.5\n2,345\t2\n")[1].table.column("a").to_pylist() == [1234.0, 2345.0]
+    assert read("a\tb\n1,234\t1.500\n2,345\t2\n")[0].kinds["a"] is Kind.TEXT
     assert read("a;b\n1,234;x\n2,345;y\n")[1].table.column("a").to_pylist() == [1.234, 2.345]  # as semicolons suggest
     assert read("a;b\n1,234;1.5\n2,345;2.25\n")[0].kinds["b"] is Kind.NUMBER
     assert read("a;b\n1,234;0,5\n2,345;1,25\n")[1].table.column("a").to_pylist() == [1.234, 2.345]
@@ -74,6 +77,24 @@ def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
     assert read("a;b\n1.234;x\n2.345;y\n", decimal=",")[1].table.column("a").to_pylist() == [1234.0, 2345.0]
     with pytest.raises(ParameterError, match="'decimal' parameter of open_source"):
         read("a\n1\n", decimal=";")
+
+
+def test_known_notations_decide_what_a_file_leaves_open():
+    known = read("n;day;u;\n1,5;31/01/2020;3 kg;\n1.234,5;01/02/2020;4 kg;\n")[0].forms
+    assert {name: form.name for name, form in known.items()} == {"n": "1.234,5", "day": "day/month/year"}
+
+    def columns(text, **settings):
+        table = read(text, forms=known, **settings)[1].table
+        return [table.column(name).to_pylist() for name in table.schema.names]
+
+    assert columns("n\tday\n1.234\t02/03/2020\n") == [[1234.0], [datetime(2020, 3, 2)]]
+    assert columns("n\tday\n1.234\t02/13/2020\n") == [[1234.0], [datetime(2020, 2, 13)]]  # the file shows it
+    assert columns("n\tday\n1.25\t02/03/2020\n")[0] == [1.25]
+    assert columns("n\tday\n1.234\t2020-03-02\n", decimal=".") == [[1.234], [datetime(2020, 3, 2)]]
+    # A notation is known, but most values have another, or none.
+    _, batch = read("n\tday\n1,5\tsoon\n2,5\t02/03/2020\n3,5\tlater\n", forms=known, kinds={"day": Kind.DATE})
+    assert batch.table.column("day").to_pylist() == [datetime(2020, 3, 2)]
+    assert [bad.row for bad in batch.bad] == [1, 3]
 
 
 @pytest.mark.parametrize(

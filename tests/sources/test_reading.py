@@ -39,6 +39,7 @@ def test_a_folder_is_read_file_by_file_by_the_names_of_the_columns(tmp_path):
     with pytest.raises(DataError, match=r"e\.csv has no column 'y', which .*a\.csv has"):
         open_source(tmp_path).batches(["x", "y"])
     assert len(outcomes(open_source(tmp_path), ["x"])) == 5
+    assert open_source(tmp_path).spread.num_rows == 3  # of the files with all columns
 
 
 def test_a_pipe_is_read_as_it_comes_and_nothing_is_lost():

@@ -16,7 +16,7 @@ import redescend
 from redescend.cli import app
 from redescend.sources import open_source
 from redescend.streaming.audit import audit_source
-from redescend.streaming.audit.rules import find_typos
+from redescend.streaming.audit.rules import find_late_dates, find_typos
 from tests.cli.commands import run
 
 
@@ -45,6 +45,26 @@ def test_one_edit_or_another_case_is_a_typo(text, meant):
 )
 def test_texts_of_their_own_are_no_typos(counts):
     assert find_typos(counts) == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shift", "found"),
+    [
+        (range(300, 310), 3650.0, range(300, 310)),  # a wrong year
+        (range(300, 310), -3650.0, range(300, 310)),
+        (range(590, 600), -3650.0, range(590, 600)),
+        (range(300, 600), -3650.0, range(300, 301)),  # either half may be wrong
+        (range(400, 401), 50.0, range(400, 401)),  # the first of a group
+    ],
+)
+def test_blocks_of_dates_out_of_order_are_found_whole(wrong, shift, found):
+    days, groups = np.arange(600.0), np.zeros(600)
+    if len(wrong) == 1:
+        days[400:] -= 400.0
+        groups[400:] = 1.0
+    days[list(wrong)] += shift
+    late = find_late_dates("day", days, np.arange(600), [groups])
+    assert [one.row for one in late] == list(found)
 
 
 def make_table() -> pa.Table:

@@ -135,23 +135,33 @@ def test_a_column_of_no_kind_is_left_out_with_the_reason():
             fit_stream(io.BytesIO(records), **named)
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M", "%d.%m.%Y", "%m/%d/%Y"])
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_of_dates_that_are_texts_it_is_said_that_they_are(form, repeats):
+    dates = [(datetime(2020, 1, 1) + timedelta(hours=7 * hour)).strftime(form) for hour in range(400)]
+    table = pa.table({"t": dates * repeats, "x": np.arange(400 * repeats) % 7, "y": np.arange(400 * repeats) % 17})
+    schema = fit_stream(table, "y")[0].schema
+    said = f"has dates that are read as text, such as '{dates[0]}'; store them as dates to use them"
+    assert ("t", said) in (schema.notes + schema.excluded)
+
+
 @pytest.mark.parametrize(
-    ("texts", "unit"),
+    ("texts", "said"),
     [
-        ([f"{n / 10:.1f}".replace(".", ",") + " °C" for n in range(-40, 40)], "°C"),
-        ([f"{n}kg" for n in range(76)] + ["heavy"] * 4, "kg"),
+        ([f"{n / 10:.1f}".replace(".", ",") + " °C" for n in range(-40, 40)], "the unit '°C', which"),
+        ([f"{n}kg" for n in range(76)] + ["heavy"] * 4, "the unit 'kg', which are read as text; remove the unit"),
         ([f"{n}kg" for n in range(70)] + ["heavy"] * 10, None),
-        ([f"{n} {'kg' if n % 2 else 'lb'}" for n in range(80)], None),
+        ([f"{n} {'lb' if n % 3 else 'kg'}" for n in range(80)], "different units, such as 'lb' and 'kg', which"),
         ([f"A{n}" for n in range(80)], None),
         (["2wd", "4wd"] * 40, None),
     ],
 )
-def test_of_numbers_with_a_unit_it_is_said_that_they_are_text(texts, unit):
-    said = f"has numbers with the unit '{unit}', which are read as text; remove the unit to use them as numbers"
+def test_of_numbers_with_a_unit_it_is_said_that_they_are_text(texts, said):
     table = pa.table({"x": texts * 20, "y": np.arange(len(texts) * 20) % 17})
     schema = fit_stream(table, "y")[0].schema
     assert schema.inputs == ["x"]
-    assert schema.notes == ([] if unit is None else [("x", said)])
+    assert [name for name, _ in schema.notes] == ["x"] * (said is not None)
+    assert all(text.startswith(f"has numbers with {said}") for _, text in schema.notes)
 
 
 def test_numbers_with_a_unit_that_all_differ_are_not_called_identifiers():

@@ -61,6 +61,13 @@ def test_what_is_predicted(target, named, task, labels):
         ([float("inf")] * MANY, {"task": "classification"}, "no number in the first 600 records that can be a label"),
         (texts(101), {}, "has 101 distinct values"),
         (texts(3), {"task": "regression"}, "is text, such as 'w0'"),
+        # Most of these are numbers: those that are not are the reason.
+        (["1.5", "2.5", "[3]"] * (MANY // 3), {"task": "regression"}, "is text, such as '[3]'"),
+        (
+            [f"{row}" if row % 5 else f"[{row}]" for row in range(MANY)],
+            {},
+            "600 distinct values in the first 600 records, such as '[0]'",
+        ),
         ([DAY] * MANY, {"task": "classification"}, "a date, which cannot be a label"),
         (texts(3), {"labels": ["w0"]}, "2 to 100 distinct labels"),
         (texts(3), {"labels": ["w0", "w0"]}, "2 to 100 distinct labels"),

@@ -109,8 +109,10 @@ def log_rejections(rejections: Rejections) -> None:
     """Print why records were rejected, the most frequent reasons first, with an example each."""
     kinds = rejections.most_frequent()
     for kind in kinds[:MAX_REASONS]:
-        example = rejections.examples[kind][0]
-        log(f"  {rejections.counts[kind]:,} × {example.reason} (such as row {example.row} of {example.file})")
+        examples = rejections.examples[kind]
+        row, file, reason, _ = examples[0]
+        differ = "" if all(one.reason == reason for one in examples) else "; values differ"
+        log(f"  {rejections.counts[kind]:,} × {reason} (such as row {row} of {file}{differ})")
     if len(kinds) > MAX_REASONS:
         log(f"  and {len(kinds) - MAX_REASONS} more reasons")
 

@@ -144,7 +144,7 @@ def explain(
         from redescend.streaming import explanation
 
         loaded = read_model(model)
-        opened = reading.open(source, kinds=loaded.schema.kinds)
+        opened = reading.open(source, kinds=loaded.schema.kinds, forms=loaded.schema.forms)
         loaded.schema.check_units(opened)
         with announce_compilation(quiet=as_json):
             batch, index, history = explanation.find_record(opened, loaded, row)

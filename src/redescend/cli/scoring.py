@@ -114,7 +114,7 @@ def apply_model(
     if level is not None:
         check_interval(model.belief, level)
     schema = model.schema
-    source = reading.open(sources, kinds=schema.kinds)
+    source = reading.open(sources, kinds=schema.kinds, forms=schema.forms)
     schema.check_units(source)
     if not quiet:
         console.log_unread(source)

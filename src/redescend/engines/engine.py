@@ -188,16 +188,16 @@ class Engine(ABC):
         dense.predict(X, *coefficients, self._used_centres[1], out)
         return self.clip(out)
 
-    def contributions(self, X: Array, output: int = 0) -> Array:
-        """Compute the contribution of every feature to the prediction for each row, of shape (rows, dim + 1).
+    def contributions(self, X: Array) -> Array:
+        """Compute the contribution of every feature to each prediction, of shape (outputs, rows, dim + 1).
 
         The last column is the same for all rows: the prediction for a typical record, whose values replace missing
         ones. Rows add up to the prediction before `clip`.
         """
         coefficients, intercepts = self.coefficients()
         typical = self._centres()
-        constant = np.full((len(X), 1), intercepts[output] + coefficients[output] @ typical)
-        return np.hstack([coefficients[output] * np.nan_to_num(X - typical), constant])
+        constants = np.broadcast_to((intercepts + coefficients @ typical)[:, None, None], (len(intercepts), len(X), 1))
+        return np.concatenate([coefficients[:, None] * np.nan_to_num(X - typical), constants], axis=2)
 
     def clip(self, predictions: Array) -> Array:
         """Clip predictions, a row for each output, to the range that the engine allows."""

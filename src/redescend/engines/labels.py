@@ -5,6 +5,7 @@ logits of all classes together.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -113,7 +114,7 @@ def apply_link(link: Array, scores: Array, constant: float = 1.0) -> Array:
         # Term by term: the bits of a record do not depend on those beside it.
         centred = scores - sum_outputs(scores / len(scores))
         terms = (A[:, place, None] * row for place, row in enumerate(centred))
-        return np.nan_to_num(sum_outputs([A[:, -1:] * constant, *terms]))
+        return np.nan_to_num(sum_outputs(itertools.chain([A[:, -1:] * constant], terms)))
 
 
 def check_link(links: Array, outputs: int, owner: object) -> None:

@@ -226,22 +226,22 @@ class NonlinearEngine(Engine):
         _predict(self.forests, X, linear, self.loss.margin, out, rounds.new_leaves(self.forests))
         return out
 
-    def contributions(self, X: Array, output: int = 0) -> Array:
-        """Compute the contribution of every feature to the prediction for each row; the last column is a constant.
+    def contributions(self, X: Array) -> Array:
+        """Compute the contribution of every feature to each prediction; the last column is a constant.
 
         Rows add up to the prediction before members are clipped to the range of believed targets.
         """
         X = np.require(X, np.float64, ["C", "A", "W"])
+        known = zip(self.linear.contributions(X), self.predict_members(X), strict=True)
+        parts = np.stack([self._contributions_before_link(X, k, *one) for k, one in enumerate(known)])
         if not len(self.link):
-            return self._contributions_before_link(X, output)
-        parts = np.stack([self._contributions_before_link(X, k).ravel() for k in range(self.outputs)])
-        total = labels.apply_link(self.link, parts, constant=0.0)[output].reshape(len(X), -1)
-        total[:, -1] += read_link(self.link, self.outputs)["A"][output, -1]
+            return parts
+        total = labels.apply_link(self.link, parts.reshape(self.outputs, -1), constant=0.0).reshape(parts.shape)
+        total[:, :, -1] += read_link(self.link, self.outputs)["A"][:, -1:]
         return total
 
-    def _contributions_before_link(self, X: Array, output: int) -> Array:
-        """The same before the link."""
-        linear = self.linear.contributions(X, output)
+    def _contributions_before_link(self, X: Array, output: int, linear: Array, members: Array) -> Array:
+        """The same of one output before the link; `members` are the predictions of its members."""
         trees, rest = (_explain_forest(self.forests, layout.FORESTS * output + i, X) for i in range(layout.FORESTS))
         trees[:, -1] += self.forests.output[layout.START, output]
         parts = np.stack([linear, trees, linear + rest])
@@ -249,7 +249,7 @@ class NonlinearEngine(Engine):
         stack = np.einsum("i,inj->nj", slopes[0], parts)
         stack[:, -1] += constant[0]
         # Where the stack is clipped to the range of the others, it is one of them.
-        *others, last = self.predict_members(X)[output].T
+        *others, last = members.T
         for member, prediction in zip(parts, others, strict=True):
             stack = np.where((last == prediction)[:, None], member, stack)
         return np.einsum("i,inj->nj", self.mixture.played[output], [*parts, stack])

@@ -90,6 +90,11 @@ def check_record(x: Any, y: Any = 0.0) -> None:
     if not isinstance(x, Mapping):
         raise DataError(f"x must be a dict of features. Got {x!r} instead.")
     for name, value in x.items():
+        if isinstance(value, str):
+            raise DataError(
+                f"Feature {name!r} must be a number. Got {value!r} instead; encode texts, such as by "
+                "river.preprocessing.OneHotEncoder."
+            )
         if not _is_finite(value, f"Feature {name!r}"):
             raise NotFiniteError(
                 f"Feature {name!r} must be finite. Got {value} instead; leave missing features out of the dict."

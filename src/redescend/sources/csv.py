@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -48,7 +50,6 @@ class CsvFile(TextFile):
     suffixes: ClassVar[tuple[str, ...]] = ("csv",)
     delimiter: ClassVar[str | None] = None
     zoned: frozenset[str] = frozenset()
-    forms: Mapping[str, Notation] = MappingProxyType({})
 
     def read_preamble(self, text: Text) -> Head:
         line = _read_first_line(text, self.options.longest)
@@ -106,18 +107,34 @@ class CsvFile(TextFile):
         _ = self.sample
         names = self.names or []
         check_names(self.name, names)
+        self._check_for_title(names)
         table = read_sample(files, dict.fromkeys(names, Kind.TEXT)).table
         zoned = frozenset(name for name in names if has_time_zones(table.column(name)))
         # Files are separated by semicolons where the comma is the decimal mark.
         likely = "," if self.head.grammar.delimiter == ord(";") else None
-        forms = infer_notations({name: table.column(name) for name in names}, self.options.decimal, likely)
+        texts = {name: table.column(name) for name in names}
+        forms = infer_notations(texts, self.options.decimal, likely, self.options.forms)
         for file in files:
             file.zoned, file.forms = zoned, forms
-            file.units = {name: form.unit for name, form in forms.items() if form.unit}
-        kinds = {name: infer_text_kind(table.column(name)) for name in names}
+        kinds = {name: infer_text_kind(column) for name, column in texts.items()}
         # A form is used if its kind is that of the column, so that a known number may have a unit in a single record.
-        sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(table.column(name))}
+        sure = {name: form for name, form in forms.items() if not form.unit or may_be_numbers(texts[name])}
         return kinds | {name: form.kind for name, form in sure.items()}, {}
+
+    def _check_for_title(self, names: Sequence[str]) -> None:
+        """Raise an error if the first line is a title: a single value, where most records have several."""
+        if len(names) > 1 or not self.options.header:
+            return
+        texts = [np.frombuffer(chunk.data, np.uint8) for chunk in self.sample if chunk.reason is None]
+        for delimiter in (",", *OTHER_DELIMITERS):
+            grammar = replace(self.head.grammar, delimiter=ord(delimiter))
+            counts = Counter(count for text in texts for count in grammar.bounds(text)[0][:, 2].tolist())
+            values, records = max(counts.items(), key=lambda one: one[1], default=(1, 0))
+            if values > 1 and 2 * records > counts.total():
+                raise DataError(
+                    f"{self.name} begins with a line of one value, {quote(names[0])}, but {records:,} of the first "
+                    f"{counts.total():,} records have {values}. Remove the lines above the header, which must be first."
+                )
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
         return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms)
@@ -172,7 +189,7 @@ class CsvParser:
         kinds: Mapping[str, Kind],
         grammar: Grammar,
         zoned: frozenset[str] = frozenset(),
-        forms: Mapping[str, Notation] = CsvFile.forms,
+        forms: Mapping[str, Notation] = MappingProxyType({}),
     ) -> None:
         self.names = names if isinstance(names, list) else list(names)
         self.kinds = dict(kinds)
@@ -240,7 +257,8 @@ class CsvParser:
             return f"{INVALID_UTF8} at byte {error.start + 1} of {quote(value)}"
         except ValueError:
             pass
-        return f"{quote(text)} is not {DESCRIPTIONS[kind]}"
+        unit = self.forms[name].unit if name in self.forms else ""
+        return f"{quote(text)} is not {DESCRIPTIONS[kind]}{unit and f' in {unit}'}"
 
     def _pattern(self, name: str) -> str:
         """The regular expression for values of a column."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import PurePath
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from redescend.errors import DataError, ParameterError, quote
 from redescend.sources.batch import START, Batch, Piece, concat_batches, empty_table
 from redescend.sources.compression import ENDINGS, detect_compression, detect_encoding
 from redescend.sources.kinds import SAMPLE, Kind
+from redescend.sources.notations import Notation
 from redescend.sources.readers import BLOCK, Origin, Text
 from redescend.sources.splitter import LONGEST
 
@@ -40,6 +41,7 @@ class ReadOptions(NamedTuple):
     longest: int = LONGEST
     columns: tuple[str, ...] | None = None
     decimal: str | None = None
+    forms: Mapping[str, Notation] = MappingProxyType({})
 
 
 class SourceFile(ABC):
@@ -65,8 +67,8 @@ class SourceFile(ABC):
         The number of stored bytes read so far.
     declared : dict or None
         The target and features that the file itself declares: ``{"kinds": ..., "schema": ...}``.
-    units : mapping of str to str
-        The units that are written behind the numbers of columns, such as kg, and dropped when they are read.
+    forms : mapping of str to Notation
+        The notations of columns of text that are read as numbers or dates.
 
     Examples
     --------
@@ -82,7 +84,7 @@ class SourceFile(ABC):
     name: str
     taken = 0
     declared: dict[str, Any] | None = None
-    units: Mapping[str, str] = MappingProxyType({})
+    forms: Mapping[str, Notation] = MappingProxyType({})
 
     @classmethod
     def recognizes(cls, first: bytes) -> bool:
@@ -125,12 +127,17 @@ class SourceFile(ABC):
         return "no columns of numbers, dates, text or true and false"
 
 
+def has_columns(file: SourceFile, names: Iterable[str]) -> bool:
+    """Whether a file has all of these columns; one without a header may."""
+    return file.names is None or set(names) <= set(file.names)
+
+
 def read_sample(files: Sequence[SourceFile], kinds: Mapping[str, Kind]) -> Batch:
     """The first records of all files together, up to a file that lacks a column."""
     batches: list[Batch] = []
     row = taken = 0
     for number, file in enumerate(files):
-        if taken >= SAMPLE or not set(kinds) <= set(file.names or kinds):
+        if taken >= SAMPLE or not has_columns(file, kinds):
             break
         for piece in file.read_head(kinds):
             batches.append(piece.slice(0, piece.find_end(0, SAMPLE - taken), number, file.name, row))

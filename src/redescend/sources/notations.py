@@ -2,16 +2,18 @@
 
 A notation is inferred for a column if nine in ten of its values have it. Where a value is ambiguous, such as 1,234 or
 01/02/2020, other values of the column decide or, for numbers, those of the file. If these are ambiguous as well,
-numbers have decimal commas in a file that is separated by semicolons and otherwise stay text, and dates are month first
-with slashes and day first with dots and dashes. Names of months are English. A unit is one
-of those that are known, such as kg or km/h, and nine in ten values have it: 12A and 4th are names.
+numbers have decimal commas in a file that is separated by semicolons, thousands separators where plain numbers of
+another column have decimal points, and otherwise stay text; dates are month first with slashes and day first with dots
+and dashes. Names of months are English. A unit is one of those that are known, such as kg or km/h, and nine in ten
+values have it: 12A and 4th are names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -107,15 +109,20 @@ def _unit_at_end(unit: str) -> str:
     return rf"\s*(?{flags}:{re.escape(unit)}{plural})\s*$"
 
 
-def find_unit(values: pa.Array) -> str | None:
-    """The unit that nine in ten values have behind a number; None if there is none.
+def find_units(values: pa.Array) -> list[str]:
+    """The fewest units that nine in ten values have behind a number, the most frequent first; empty if there are none.
 
-    >>> find_unit(pa.array(["12.5 km/h", "8 km/h"])), find_unit(pa.array(["12 kg", "8 lb"]))
-    ('km/h', None)
+    >>> find_units(pa.array(["12.5 km/h", "8 km/h"])), find_units(pa.array(["12 kg", "8 lb", "9 kg"]))
+    (['km/h'], ['kg', 'lb'])
     """
-    units = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
-    most = max(pc.value_counts(units).to_pylist(), key=lambda one: one["counts"], default=None)
-    return most["values"] if most is not None and most["counts"] >= AGREEMENT * len(values) else None
+    found = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
+    counts, have, units = pc.value_counts(found).to_pylist(), 0, list[str]()
+    for one in sorted(counts, key=lambda one: -one["counts"]):
+        units.append(one["values"])
+        have += one["counts"]
+        if have >= AGREEMENT * len(values):
+            return units
+    return []
 
 
 def is_same_unit(unit: str, other: str) -> bool:
@@ -172,32 +179,53 @@ DATE_FORMS = (
 )
 
 
+def find_notation(name: str, unit: str = "") -> Notation:
+    """The notation of this name, for numbers with a unit if it is not empty.
+
+    >>> find_notation("1.234,5", "kg").unit
+    'kg'
+    """
+    return next(form for form in (*_number_notations(unit), *DATE_FORMS) if form.name == name)
+
+
+DATE_PATTERNS = (PATTERNS[Kind.DATE], *(form.pattern for form in DATE_FORMS))  # of all notations of dates
+
+NOTATIONS = frozenset(form.name for form in (*NUMBER_FORMS, *DATE_FORMS))  # their names
+
+
 def infer_notations(
-    columns: dict[str, pa.Array], decimal: str | None = None, likely: str | None = None
+    columns: Mapping[str, pa.Array],
+    decimal: str | None = None,
+    likely: str | None = None,
+    known: Mapping[str, Notation] = MappingProxyType({}),
 ) -> dict[str, Notation]:
     """Infer the notations of text columns that are not of a plain kind.
 
-    `decimal` is the decimal mark, if known, and `likely` the one to assume if no number tells it.
+    `decimal` is the decimal mark, if known, and `likely` the one to assume if no number tells it. `known` are the
+    notations of the same columns elsewhere: they decide where a column is ambiguous, or has no notation of its own.
 
     >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
     >>> notations = infer_notations({name: pa.array(column) for name, column in texts.items()})
     >>> {name: form.name for name, form in notations.items()}
     {'a': '1.234,5', 'b': '1.234,5', 'c': 'day.month.year', 'd': '1,234.5'}
     """
-    notations: dict[str, Notation] = {}
+    known = {name: form for name, form in known.items() if form.kind is Kind.DATE or decimal in (None, form.decimal)}
+    notations = {name: form for name, form in known.items() if name in columns}
     unclear, clear = dict[str, list[Notation]](), set[str]()
     for name, column in columns.items():
-        present = column.drop_null()
-        plain = (pattern for kind, pattern in PATTERNS.items() if decimal != "," or kind is not Kind.NUMBER)
+        present, own = column.drop_null(), known.get(name)
+        mark = decimal or (own and own.decimal)
+        plain = (pattern for kind, pattern in PATTERNS.items() if mark != "," or kind is not Kind.NUMBER)
         if not len(present) or any(_is_of(present, pattern) for pattern in plain):
+            notations.pop(name, None)
             continue
         dates = [form for form in DATE_FORMS if _is_of(present, form.pattern)]
         if dates:
-            notations[name] = max(dates, key=lambda form: count_matches(present, form.distinctive))
+            notations[name] = max(dates, key=lambda form: (count_matches(present, form.distinctive), form == own))
             continue
         numbers = [form for form in NUMBER_FORMS if _is_of(present, form.pattern)]
-        if not numbers and (unit := find_unit(present)):
-            numbers = [form for form in _number_notations(unit) if _is_of(present, form.pattern)]
+        if not numbers and len(units := find_units(present)) == 1:
+            numbers = [form for form in _number_notations(units[0]) if _is_of(present, form.pattern)]
         if decimal is not None:
             numbers = [form for form in numbers if form.decimal == decimal]
         if len(numbers) > 1 and count_matches(present, r"[.,]\d"):
@@ -209,12 +237,21 @@ def infer_notations(
         if numbers:
             notations[name] = numbers[0]
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
-    marks = {decimal} if decimal else {form.decimal for name, form in notations.items() if name in clear}
-    marks = marks or ({likely} if likely else set())
-    if len(marks) == 1:
-        for name, forms in unclear.items():
-            notations[name] = next(form for form in forms if form.decimal in marks)
+    marks = {decimal} if decimal else {notations[name].decimal for name in clear}
+    for name, forms in unclear.items():
+        others = {known[name].decimal} if name in known else {likely} if likely else _find_points(columns)
+        told = marks or others
+        if len(told) == 1:
+            notations[name] = next(form for form in forms if form.decimal in told)
     return {name: notations[name] for name in columns if name in notations}
+
+
+def _find_points(columns: Mapping[str, pa.Array]) -> set[str]:
+    """The decimal point, if plain numbers of any column have one."""
+    form = NUMBER_FORMS[0]
+    present = (column.drop_null() for column in columns.values())
+    plain = (values for values in present if len(values) and _is_of(values, PATTERNS[Kind.NUMBER]))
+    return {form.decimal} if any(count_matches(values, form.distinctive) for values in plain) else set()
 
 
 def _is_of(present: pa.Array, pattern: str) -> bool:

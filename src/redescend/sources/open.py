@@ -17,6 +17,7 @@ from redescend.sources.formats import ReadOptions, SourceFile, check_format, det
 from redescend.sources.journal import JournalFile
 from redescend.sources.jsonl import JsonLinesFile
 from redescend.sources.kinds import Kind
+from redescend.sources.notations import Notation
 from redescend.sources.parquet import ParquetFile
 from redescend.sources.readers import BLOCK, Origin, Unread, open_origins
 from redescend.sources.source import Source
@@ -50,6 +51,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    forms: Mapping[str, Notation] | None = None,
 ) -> Source:
     r"""Open a source of records, and infer its format, its columns and their kinds.
 
@@ -78,6 +80,9 @@ def open_source(
         The decimal mark of numbers in delimited files. None: inferred for each column, where that is unambiguous.
     encoding : str or None
         The encoding of text files, such as windows-1252. None: UTF-8, or UTF-16 if the text begins with its mark.
+    forms : mapping of str to Notation, or None
+        Known notations of columns of delimited files, such as the `forms` of another source. They decide what these
+        files leave open, such as whether 01/02/2020 is in January.
 
     Returns
     -------
@@ -109,7 +114,8 @@ def open_source(
     table = open_table(source)
     if table is not None:
         return _make_source(table.name, [table], known, None)
-    options = ReadOptions(header, block, longest, None if columns is None else tuple(columns), decimal)
+    known_columns = None if columns is None else tuple(columns)
+    options = ReadOptions(header, block, longest, known_columns, decimal, forms or {})
     stream = find_stream(source)
     if stream is not None:
         opened = stream(source, options)

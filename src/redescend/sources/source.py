@@ -19,7 +19,7 @@ import pyarrow as pa
 from redescend.errors import DataError, quote, suggest
 from redescend.parameters import AT_LEAST_ONE, check
 from redescend.sources.batch import START, Batch, Piece, Position
-from redescend.sources.formats import Follow, SourceFile, read_sample
+from redescend.sources.formats import Follow, SourceFile, has_columns, read_sample
 from redescend.sources.kinds import Kind
 from redescend.sources.readers import Unread
 from redescend.sources.sampling import count_parts, sample_by_content, shuffle
@@ -109,8 +109,8 @@ class Source:
         The target and features that the first file declares; see `SourceFile`.
     others : dict of str to str
         Columns that cannot be read, with their types.
-    units : dict of str to str
-        The units that are written behind the numbers of columns, such as kg, and dropped when they are read.
+    forms : dict of str to Notation
+        The notations of columns of text that are read as numbers or dates; `units` are those of numbers, such as kg.
     unread : list of Unread
         Entries of folders that are not read, with the reason: links to folders or to nothing, pipes, and folders
         without permission.
@@ -140,7 +140,8 @@ class Source:
         self.columns = list(kinds)
         self.kinds = dict(kinds)
         self.others = dict(others)
-        self.units = {name: unit for name, unit in files[0].units.items() if self.kinds.get(name) is Kind.NUMBER}
+        self.forms = {name: form for name, form in files[0].forms.items() if self.kinds.get(name) is form.kind}
+        self.units = {name: form.unit for name, form in self.forms.items() if form.unit}
         self._seed: int | None = None
         self._opened = list(files)
         self.can_reread = all(file.can_reread for file in files)
@@ -216,9 +217,10 @@ class Source:
         """A sample from all over the source, with all columns, in its order; read once.
 
         Which records are in it is decided by their contents, so that it is the same sample in any order of them; of a
-        large file, records from some places are considered.
+        large file, records from some places are considered, and none of a file that lacks a column.
         """
-        pieces = (piece.table for file in self._opened for piece in file.read_spread(self.kinds))
+        files = (file for file in self._opened if has_columns(file, self.kinds))
+        pieces = (piece.table for file in files for piece in file.read_spread(self.kinds))
         return sample_by_content(itertools.chain([self.sample.table.slice(0, 0)], pieces), SPREAD)
 
     def read_as_text(self, names: Iterable[str]) -> None:

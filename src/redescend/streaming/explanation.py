@@ -168,7 +168,7 @@ def _compute_contributions(
     """
     schema, engine = model.schema, model.engine
     output, sign = (0, 1.0 if label or not schema.classifies else -1.0) if schema.outputs == 1 else (label, 1.0)
-    parts = sign * engine.contributions(chunk.X, output)[0]
+    parts = sign * engine.contributions(chunk.X)[output, 0]
     learned, total = (
         sign * float(scores[output, 0]) for scores in (engine.predict(chunk.X), model.predict_without(chunk))
     )

@@ -275,7 +275,9 @@ def _choose_schema(source: Source, config: FitConfig, survey: Survey) -> Schema:
     known: dict[str, Any] = {"values": survey.labels, "spread": survey.spread, "stream": survey.stream}
     known["grows"] = survey.stream and config.transform is None
     schema = Schema.infer(survey.first, source.kinds, **settings, **known, others=source.others)
-    return replace(schema, units={name: unit for name, unit in source.units.items() if name in schema.columns})
+    units = {name: unit for name, unit in source.units.items() if name in schema.columns}
+    notations = {name: form.name for name, form in source.forms.items() if name in schema.columns}
+    return replace(schema, units=units, notations=notations)
 
 
 def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | None) -> PreparedRun:
@@ -289,7 +291,8 @@ def _resume(source: Any, config: FitConfig, last: Checkpoint, follow: Follow | N
     # A followed file may have been rotated; it is recognized by its mark, where reading stopped.
     marked = follow is not None and last.mark is not None
     columns = known["columns"] if marked else None
-    opened = open_source(source, **config.select(*READING), kinds=kinds, columns=columns)
+    forms = last.model.schema.forms
+    opened = open_source(source, **config.select(*READING), kinds=kinds, columns=columns, forms=forms)
     opened.read_as_text(name for name in config.id if name not in last.model.schema.columns)
     if marked:
         return last.model, opened, known

@@ -70,8 +70,7 @@ def _compute_spreads(schema: Schema, engine: NonlinearEngine) -> dict[str, float
     X, effects = engine.recent_records(RECENT), dict.fromkeys([feature.name for feature in schema.features], 0.0)
     if not len(X):
         return effects
-    for output in range(engine.outputs):
-        parts = np.clip(engine.contributions(X, output), -MAX_EFFECT, MAX_EFFECT)
+    for parts in np.clip(engine.contributions(X), -MAX_EFFECT, MAX_EFFECT):
         for feature, span in zip(schema.features, schema.spans, strict=True):
             effects[feature.name] += float(parts[:, span].sum(axis=1).std())
         if schema.shares_indicator and (missing := float(parts[:, -2].std())) > 0.0:
@@ -88,8 +87,7 @@ def compute_slopes(engine: NonlinearEngine) -> Array:
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         centred = np.nan_to_num(X - np.nanmedian(X, axis=0))
         centred -= centred.mean(axis=0)
-        for output in range(engine.outputs):
-            parts = engine.contributions(X, output)[:, :-1]
+        for output, parts in enumerate(engine.contributions(X)[:, :, :-1]):
             parts -= parts.mean(axis=0)
             together, own = (centred * parts).sum(axis=0), np.square(centred).sum(axis=0)
             explained = np.square(together) >= 0.5 * own * np.square(parts).sum(axis=0)

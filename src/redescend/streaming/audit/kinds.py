@@ -61,6 +61,8 @@ CYCLES = {
 }
 """Words in the names of cyclic columns, and their ranges."""
 
+ALONE = frozenset({"min"})  # words that are the whole name: temp_min is a minimum
+
 
 class Column(NamedTuple):
     """A numeric column: its first and last percentile, its range, and the values that occur more than once."""
@@ -95,9 +97,12 @@ def is_cycle(name: str, values: Array) -> bool:
     >>> degrees = np.arange(0.0, 361.0, 10.0)
     >>> is_cycle("wind_dir", degrees), is_cycle("wind_dir", degrees / 10), is_cycle("direct_costs", degrees)
     (True, False, False)
+    >>> is_cycle("min", degrees / 6.1), is_cycle("Min_Temp", degrees / 6.1)
+    (True, False)
     """
     known = values[np.isfinite(values)]
-    ranges = [CYCLES[word] for word in re.split(r"[^a-z]+", name.lower()) if word in CYCLES]
+    words = re.split(r"[^a-z]+", name.lower())
+    ranges = [CYCLES[word] for word in words if word in CYCLES and (word not in ALONE or words == [word])]
     if not ranges or not len(known):
         return False
     low, high = ranges[0]

@@ -196,17 +196,41 @@ def find_late_dates(name: str, values: Array, rows: Array, groups: Iterable[Arra
         return []
     if np.mean(steps >= 0) < IN_ORDER:
         return []
-    late, back = [], steps < 0
+    late, back = set[int](), steps < 0
     for numbers in groups:
         begins = np.diff(numbers) > 0
         if np.count_nonzero(begins) <= MOST_GROUPS * np.count_nonzero(steps < 0):
             back &= ~begins
-    for place in np.flatnonzero(back).tolist():
-        # Of the two rows at a step back, the wrong one is the one whose removal leaves the others in order.
-        before = values[place - 1] if place else -np.inf
-        wrong = place if before <= values[place + 1] else place + 1
-        late.append(LateDate(int(rows[wrong]), name, float(values[wrong])))
-    return late
+    # Where dates begin again with a group, those of the last one do not count.
+    parts = np.split(np.arange(len(values)), np.flatnonzero((steps < 0) & ~back) + 1)
+    most = max(round((1.0 - IN_ORDER) * len(values)), 1)
+    for part in parts:
+        first, own = int(part[0]), values[part]
+        for place in np.flatnonzero(back[part[:-1]]).tolist():
+            late.update(first + wrong for wrong in _find_wrong(own, place + 1, most))
+    return [LateDate(int(rows[place]), name, float(values[place])) for place in sorted(late)]
+
+
+def _find_wrong(values: Array, place: int, most: int) -> range:
+    """Find the fewest rows around a step back to this place whose removal leaves the others in order.
+
+    If there are `most` on both sides, only the first one after the step is returned.
+
+    >>> days = np.arange(1000.0)
+    >>> days[500:510] += 3650.0
+    >>> _find_wrong(days, 510, 20)
+    range(500, 510)
+    """
+    before = _count_leading(values[max(place - most, 0) : place][::-1] > values[place])
+    after = _count_leading(values[place : place + most] < values[place - 1])
+    if before == after == most > 1:
+        return range(place, place + 1)
+    return range(place - before, place) if before <= after else range(place, place + after)
+
+
+def _count_leading(mask: Array) -> int:
+    """The number of entries before the first that is False."""
+    return len(mask) if mask.all() else int(mask.argmin())
 
 
 # --- misspelt texts ---

@@ -34,8 +34,8 @@ from redescend.errors import quote
 from redescend.learners.selftuning import WIDEST_FULL
 from redescend.numeric import Array
 from redescend.sources import Kind
-from redescend.sources.kinds import PATTERNS
-from redescend.sources.notations import find_unit, may_be_numbers
+from redescend.sources.kinds import AGREEMENT, PATTERNS, count_matches
+from redescend.sources.notations import DATE_PATTERNS, find_units, may_be_numbers
 
 MAX_LEVELS, UNSEEN, HASHED = 256, 8, 256
 MIN_IDENTIFIERS = 100
@@ -290,19 +290,29 @@ def find_exclusion(kind: Kind, column: Any, where: str) -> str | None:
 
 
 def explain_text(kind: Kind, column: Any) -> str | None:
-    """Say that most texts of a column are numbers, with one unit, such as 12.5 kg, or among others; None otherwise.
+    """Say that most texts of a column are dates, or numbers with units, such as 12.5 kg, or among others; else None.
 
     >>> explain_text(Kind.TEXT, pa.array([f"{number} km/h" for number in range(20)]))
     "has numbers with the unit 'km/h', which are read as text; remove the unit to use them as numbers"
+    >>> explain_text(Kind.TEXT, pa.array([f"{number} {'kg' if number % 3 else 'g'}" for number in range(20)]))
+    "has numbers with different units, such as 'kg' and 'g', which are read as text; convert them to one unit"
+    >>> explain_text(Kind.TEXT, pa.array([f"2020-01-{day}" for day in range(10, 30)]))
+    "has dates that are read as text, such as '2020-01-10'; store them as dates to use them"
     >>> explain_text(Kind.TEXT, pa.array([*map(str, range(20)), "unknown"]))
     "is read as text: of 21 values looked at, 20 are numbers, but not 'unknown'; leave such values empty"
     """
     values = drop_missing(column)
     if kind is not Kind.TEXT or not may_be_numbers(values):
         return None
-    if unit := find_unit(values):
-        unit = quote_value(unit)
+    if any(count_matches(values, pattern) >= AGREEMENT * len(values) for pattern in DATE_PATTERNS):
+        example = quote_value(values[0].as_py())
+        return f"has dates that are read as text, such as {example}; store them as dates to use them"
+    if len(units := find_units(values)) == 1:
+        unit = quote_value(units[0])
         return f"has numbers with the unit {unit}, which are read as text; remove the unit to use them as numbers"
+    if units:
+        several = " and ".join(map(quote_value, units[:2]))
+        return f"has numbers with different units, such as {several}, which are read as text; convert them to one unit"
     numeric = pc.match_substring_regex(values, PATTERNS[Kind.NUMBER])
     numbers, others = values.filter(numeric), values.filter(pc.invert(numeric))
     if 2 * len(numbers) < len(values) or not len(others) or not may_be_numbers(numbers):

@@ -17,7 +17,7 @@ from redescend.errors import DataError, suggest
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind, Source
-from redescend.sources.notations import is_same_unit
+from redescend.sources.notations import NOTATIONS, Notation, find_notation, is_same_unit
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import (
     Feature,
@@ -66,7 +66,7 @@ class Schema:
     `kind` is the kind of the target, and `labels` are its labels as texts: none in regression. `excluded` are the other
     columns, `by` is the column of keys, if there is one model per key, and `notes` are remarks on columns. If a schema
     `grows`, a label that appears later is added; otherwise its record is rejected. `added` labels are the last.
-    `units` are those that were written behind the numbers of columns.
+    `units` are those that were written behind the numbers of columns, and `notations` the names of other notations.
 
     >>> schema = Schema("price", Kind.NUMBER, "regression", [], [Feature("area", Kind.NUMBER, "number")])
     >>> schema.encoded
@@ -86,6 +86,7 @@ class Schema:
     grows: bool = False
     added: list[AddedLabel] = field(default_factory=list)
     units: dict[str, str] = field(default_factory=dict)
+    notations: dict[str, str] = field(default_factory=dict)
 
     @property
     def classifies(self) -> bool:
@@ -171,6 +172,11 @@ class Schema:
         """
         return replace(self, labels=[*self.labels, label], added=[*self.added, AddedLabel(label, row)])
 
+    @property
+    def forms(self) -> dict[str, Notation]:
+        """The notations of columns of text that are read as numbers or dates."""
+        return {name: find_notation(form, self.units.get(name, "")) for name, form in self.notations.items()}
+
     def check_units(self, source: Source) -> None:
         """Raise if the numbers of a column have another unit in a source than in what the model has learned from."""
         for name, unit in self.units.items():
@@ -185,11 +191,12 @@ class Schema:
         """Convert to texts, lists and dicts, for `from_dict`."""
         plain = asdict(self) | {"kind": self.kind.value, "excluded": [list(one) for one in self.excluded]}
         # Left out if empty, so that older versions can read the file.
-        del plain["notes"], plain["grows"], plain["added"], plain["units"]
+        del plain["notes"], plain["grows"], plain["added"], plain["units"], plain["notations"]
         plain |= {"notes": [list(one) for one in self.notes]} if self.notes else {}
         plain |= {"grows": True} if self.grows else {}
         plain |= {"added": [list(one) for one in self.added]} if self.added else {}
         plain |= {"units": dict(self.units)} if self.units else {}
+        plain |= {"notations": dict(self.notations)} if self.notations else {}
         return plain | {"features": [one.to_dict() for one in self.features]}
 
     @staticmethod
@@ -218,6 +225,7 @@ class Schema:
             and self._has_valid_lags()
             and all(feature.is_valid() for feature in self.features)
             and all(name in self.columns and isinstance(unit, str) for name, unit in self.units.items())
+            and all(name in self.columns and form in NOTATIONS for name, form in self.notations.items())
             and len(set(self.labels)) == len(self.labels) == len(set(self.label_values.tolist()))
             and {"regression": not self.labels, "classification": fewest <= len(self.labels) <= MAX_LABELS}[self.task]
             and self.kind is not (Kind.DATE if self.classifies else Kind.TEXT)

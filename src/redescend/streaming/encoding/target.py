@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ from redescend.errors import DataError
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter, check_choice
 from redescend.sources import Kind
+from redescend.sources.kinds import PATTERNS
 from redescend.streaming.encoding.features import (
     MAX_NUMBER,
     drop_missing,
@@ -57,7 +59,7 @@ def infer_task(
     if task == "regression" or (task == "auto" and labels is None and not is_label):
         if kind is Kind.TEXT:
             raise DataError(
-                f"The target {name!r} is text, such as {quote_value(values[0].as_py())}, but regression needs numbers; "
+                f"The target {name!r} is text, such as {_quote_text(distinct)}, but regression needs numbers; "
                 "remove units and words if it is a number (or set the decimal mark), or try classification."
             )
         if labels is not None:
@@ -90,14 +92,23 @@ def _check_labels(name: str, kind: Kind, labels: list[str], where: str, fewest: 
             "labels; if others may follow, list all labels."
         )
     if len(labels) > MAX_LABELS:
-        many = f"{len(labels):,} distinct values in {where}, such as {quote_value(labels[len(labels) // 2])}"
-        number = "try regression"
+        example, number = quote_value(labels[len(labels) // 2]), "try regression"
         if kind is Kind.TEXT:
-            number = "remove units and words if it is a number (or set the decimal mark)"
+            example, number = _quote_text(labels), "remove units and words if it is a number (or set the decimal mark)"
+        many = f"{len(labels):,} distinct values in {where}, such as {example}"
         raise DataError(
             f"The target {name!r} has {many}, but a classifier has at most {MAX_LABELS} labels; {number}, or list the "
             "labels that matter."
         )
+
+
+def _quote_text(values: Sequence[str]) -> str:
+    """Quote a text that is not a number, if there is one: it is why the column is no number.
+
+    >>> _quote_text(["1.5", "2.5", "[3]"])
+    "'[3]'"
+    """
+    return quote_value(next((text for text in values if not re.match(PATTERNS[Kind.NUMBER], text)), values[0]))
 
 
 def _parse_labels(name: str, kind: Kind, labels: Sequence[Any]) -> list[str]:

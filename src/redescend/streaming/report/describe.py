@@ -56,7 +56,7 @@ def describe_schema(schema: Schema) -> Facts:
             facts["Labels added later"] = _list_added(schema)
     if schema.by is not None:
         facts["Keys"] = f"one model per value of {schema.by!r}"
-    facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature, schema.units)}" for feature in schema.features]
+    facts["Columns"] = [f"{feature.name!r}: {_describe_feature(feature, schema)}" for feature in schema.features]
     if schema.notes:
         facts["Notes"] = [f"{name!r}: {text}" for name, text in schema.notes]
     if schema.excluded:
@@ -157,13 +157,15 @@ def _list_added(schema: Schema) -> str:
     return join_first([f"{shorten(label)!r} (row {row:,})" for label, row in schema.added], MAX_LISTED)
 
 
-def _describe_feature(feature: Feature, units: Mapping[str, str]) -> str:
+def _describe_feature(feature: Feature, schema: Schema) -> str:
+    column, units = feature.of or feature.name, schema.units
+    form = f", read as {schema.notations[column]}" if column in schema.notations else ""
     *cycles, last = [f"the {cycle}" for cycle in feature.levels] or [""]
     cycle = f", with {' and '.join([', '.join(cycles), last] if cycles else [last])}" if last else ""
     encoding = {
-        "number": f"number, in {units[column]}" if (column := feature.of or feature.name) in units else "number",
+        "number": f"number, in {units[column]}" if column in units else "number",
         "boolean": "true or false",
-        "date": f"date, in days since 1970-01-01{cycle}",
+        "date": f"date{form}, in days since 1970-01-01{cycle}",
         "levels": f"text with {formatting.format_count(len(feature.levels), 'value')}: {_list(feature.levels)}",
         "hashed": "text, hashed",
     }[feature.how]
