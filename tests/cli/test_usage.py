@@ -60,6 +60,8 @@ def test_mistakes_are_named_as_on_the_command_line(in_a_folder, arguments, words
     (in_a_folder / "types.toml").write_text('x = "number"\n')
     if arguments[0] == "predict":
         run(*FIT, "--model", "m", "--quiet", "--features", "x")
+    if arguments[0] == "serve":
+        pytest.importorskip("orjson")
     assert words in refused(*arguments)
 
 
@@ -71,4 +73,6 @@ def test_defaults_in_a_file_may_be_one_name_and_are_named_if_they_are_wrong(in_a
     assert "'z': number" in said
     assert "'x': number" not in said
     (in_a_folder / "redescend.toml").write_text('target = "y"\n[fit]\norder = 7\n')
-    assert refused("fit", "t.csv") == "--order in redescend.toml must be one of auto, 1, 2. Got 7."
+    # Typer before 0.29 takes values in a file for texts.
+    sentence = refused("fit", "t.csv").replace("'7'", "7")
+    assert sentence == "--order in redescend.toml must be one of auto, 1, 2. Got 7."

@@ -15,16 +15,19 @@ from redescend.cli.exit_codes import Code
 from redescend.cli.options import DEFAULTS
 from redescend.errors import quote
 
-UsageError: Any = typer.BadParameter.__mro__[1]  # of Typer or, before Typer 0.26, of Click
+UsageError: Any = typer.BadParameter.__mro__[1]
 
 RULES = {
-    r"Input should be a valid integer.*|.* is not a valid integer\.?": "must be a whole number",
-    r"Input should be a valid number.*|.* is not a valid float\.?": "must be a number",
+    r"Input should be a valid integer.*|.* is not a valid int(?:eger)?(?: range)?\.?": "must be a whole number",
+    r"Input should be a valid number.*|.* is not a valid float(?: range)?\.?": "must be a number",
     r"Input should be greater than or equal to (\S+)": r"must be at least \1",
     r"Input should be less than or equal to (\S+)": r"must be at most \1",
     r"(?:Value error, )?.* is not one of (.*?)\.?": r"must be one of \1",
 }
-"""What Typer and Click say of invalid values, and what is said instead."""
+"""What Typer says of invalid values, and what is said instead."""
+
+RANGE = r"(?P<value>\S+) is not in the range (?:(?P<low>\S+)<=x|x>=(?P<least>\S+?)|x)(?:<=(?P<high>\S+?))?\.?"
+"""What Typer before 0.29 says of a number that is out of range."""
 
 OTHERS = {
     r"Option '(\S+)' requires an argument\.?": r"\1 needs a value.",
@@ -83,9 +86,13 @@ def _describe_value(error: Any) -> str:
     details = error.__cause__.errors() if hasattr(error.__cause__, "errors") else []
     for pattern, words in RULES.items():
         if found := re.fullmatch(pattern, error.message, re.DOTALL):
-            value = details[0]["input"] if details else error.message.split("'")[1]
+            value = details[0]["input"] if details else error.message.split(" is not ")[0].strip("'")
             got = value if "at least" in words or "at most" in words else quote(value)
             return f"{found.expand(words).replace(chr(39), '').removesuffix('.0')}. Got {got}."
+    if found := re.fullmatch(RANGE, error.message):
+        value, low, high = found["value"], found["low"] or found["least"], found["high"]
+        limit = f"least {low}" if low and float(value) < float(low) else f"most {high}"
+        return f"must be at {limit.removesuffix('.0')}. Got {value.removesuffix('.0')}."
     return f"cannot be used: {error.message.rstrip('.')}."
 
 
