@@ -286,7 +286,8 @@ def judge_residuals(X, predictions, targets, keys=None):
             last = targets[k.rows[-1]]
             gap, error = abs(targets[t] - last), 1e-10 * max(abs(targets[t]), abs(last))
             if k.grid >= 0 and gap > error and not 0 < k.grid <= 100 * error:
-                common = divisor(gap, k.grid, error) if k.grid else gap
+                unlike = 0 < min(gap, k.grid) <= 1e-10 * max(gap, k.grid)
+                common = 0 if unlike else divisor(gap, k.grid, error) if k.grid else gap
                 if common <= 100 * error:
                     k.grid = k.multiples = -1
                 else:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from redescend.belief import ResidualBelief
+from redescend.kernels.belief import layout
 from tests import reference_belief
 from tests.belief_games import stream
 
@@ -175,6 +176,17 @@ def test_a_sensor_that_sticks_often_is_found_if_the_other_targets_of_all_keys_ch
     assert np.count_nonzero(verdict.stuck > 0.5) == (0 if grouped else 145)
     _, (final, _) = reference_belief.judge_residuals(X, predictions, targets, keys)
     np.testing.assert_allclose(verdict.clean_log_odds, final, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "targets", [[-1.0, 0.0, -1e-310], [1e16, -1e-310, 1e-310, -1e300], [1e-5, 1.7e308, 2.0, -1e-310, 0.0]]
+)
+def test_targets_of_very_different_sizes_have_no_resolution(targets: list[float]) -> None:
+    """A difference that is nothing beside the resolution so far ended it as infinity."""
+    belief = ResidualBelief()
+    belief.update(np.zeros(len(targets)), targets)
+    ResidualBelief().restore(belief.state())
+    assert belief.state()["numbers"][0, layout.GRID] == -1.0
 
 
 @pytest.mark.parametrize(("share", "listed"), [(0.25, True), (0.3, True), (0.4, False)])

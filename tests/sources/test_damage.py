@@ -121,6 +121,26 @@ def test_what_is_damaged_in_a_file_of_columns_counts_as_the_rows_that_it_declare
         assert parse_rejected(format_rejected(lost)) == lost
 
 
+def test_texts_that_are_not_in_their_dictionary_are_damaged(tmp_path, monkeypatch):
+    """Pages need not have a checksum, and PyArrow does not check the indices that it reads from them."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": np.arange(300.0), "name": ["a", "b", "c"] * 100}), path)
+    read = pq.ParquetFile.iter_batches
+
+    def read_damaged(file, *arguments, **settings):
+        for batch in read(file, *arguments, **settings):
+            texts = batch.column("name")
+            indices = texts.indices.to_numpy().copy()
+            indices[7] = 10**8
+            forged = pa.DictionaryArray.from_arrays(pa.array(indices), texts.dictionary, safe=False)
+            yield pa.RecordBatch.from_arrays([batch.column("x"), forged], names=["x", "name"])
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", read_damaged)
+    (bad,) = [record for batch in open_source(path).batches(["x", "name"]) for record in batch.bad]
+    assert "the file is damaged here, and 300 rows are lost" in bad.reason
+    assert "out of bounds" in bad.reason
+
+
 def test_a_batch_that_is_cut_short_counts_as_the_rows_that_it_declares(tmp_path):
     """The rows of batches that are missing altogether are not known: they are one record."""
     whole = as_arrow(sample_table(900), stream=True, group=300)

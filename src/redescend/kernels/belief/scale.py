@@ -97,6 +97,8 @@ def learn_grid(target: float, numbers: Array) -> None:
     if grid < 0.0 or not error < gap < HUGE or 0.0 < grid <= FINEST * error:
         return
     common, rest = max(gap, grid), min(gap, grid)
+    if 0.0 < rest <= EXACT * common:
+        common = rest = 0.0
     while rest > error:
         common, rest = rest, abs(common - np.floor(common / rest + 0.5) * rest)
     if common <= FINEST * error:
