@@ -151,7 +151,8 @@ def draw_reliability(path: Path, groups: dict[str, list[Scores]]) -> None:
         said, true, count = reliability(rows)
         line = axes.plot(said, true, linewidth=1, label=title)[0]
         axes.scatter(said, true, s=6 * np.log2(np.maximum(count, 1)), color=line.get_color())
-    axes.set(xlabel="said: probability of being clean", ylabel="true: share that is clean", xlim=(0, 1), ylim=(0, 1))
+    axes.set(xlabel="stated probability of being clean", ylabel="observed share of clean records")
+    axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.legend(frameon=False)
     figure.savefig(path, dpi=120)
 
