@@ -197,7 +197,7 @@ BAD = {
     "long digits": ("POST", "/v2/models/price/learn", b"[" + b"9" * 10_000 + b"]", 400, ""),
     "utf-8": ("POST", "/v2/models/price/learn", b'[{"\xff": 1}]', 400, "not UTF-8"),
     "large": ("POST", "/v2/models/price/learn", b" " * (1 << 20) + b"x", 413, "more than 1048576 bytes"),
-    "no inputs": ("POST", "/v2/models/price/infer", b"{}", 400, "no list of inputs"),
+    "no inputs": ("POST", "/v2/models/price/infer", b"{}", 400, 'Send one input for each column: {"inputs"'),
     "infer list": ("POST", "/v2/models/price/infer", b"[]", 400, "no list of inputs"),
     "input": ("POST", "/v2/models/price/infer", b'{"inputs": [5]}', 400, "Each input is an object"),
     "binary size": (
