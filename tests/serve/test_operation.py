@@ -38,10 +38,14 @@ def test_token_stop_and_start_again(tmp_path):
         with server.client() as client:
             client.learn("price", make_records(100))
             model = client.download("price")
-        for token in (None, "", "wrong"):
+        for token, sentence in (
+            (None, "needs a token"),
+            ("", "needs a token"),
+            ("wrong", "not the token of the server"),
+        ):
             with (
                 Client(server.address, token) as stranger,
-                pytest.raises(ServerError, match="needs a token") as refused,
+                pytest.raises(ServerError, match=sentence) as refused,
             ):
                 stranger.models()
             assert refused.value.status == 401
