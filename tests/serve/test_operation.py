@@ -71,6 +71,18 @@ def test_models_on_a_file_system_without_locks_are_served(tmp_path, monkeypatch)
     asyncio.run(folder.close())
 
 
+def test_records_that_a_start_has_replayed_are_in_the_snapshot_of_the_next_stop(tmp_path):
+    folder = ModelFolder(tmp_path, Limits())
+    folder.create("price", {"target": "price", "first": 10}).commit([make_request(to_lines(make_records(50)))])
+    os.close(folder._lock)  # killed: no snapshot
+    for replayed in (50, 0):
+        folder = ModelFolder(tmp_path, Limits())
+        folder.open_all()
+        assert folder.count_unsaved(folder.writer("price").model) == replayed
+        asyncio.run(folder.close())
+        assert (tmp_path / "models" / "price" / "snapshot.safetensors").exists()
+
+
 def test_requests_without_a_token_are_not_counted_as_open(tmp_path):
     """Who has no token must not use up the requests of those who have."""
     head = b"POST /v2/models/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nAuthorization: Bearer %s\r\n\r\n"
