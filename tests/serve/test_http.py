@@ -112,6 +112,7 @@ def test_late_labels(server, client):
     after = client.summary("price")
     assert after["records"] == before["records"] + 3
     assert after["waiting_for_labels"] == before["waiting_for_labels"] - 2
+    assert client.learn("price", {"id": third, "target": 2.0})["learned"] == 1
     now = client.predict("price", NEW)
     answer = client.learn("price", [{"id": now["id"][0], "price": 220.0}, {"id": "unknown", "price": 1.0}])
     assert answer["records"]["prediction"][0] == pytest.approx(now["prediction"][0])

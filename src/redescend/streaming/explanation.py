@@ -260,7 +260,8 @@ def find_repeated(source: Source, schema: Schema, row: int) -> tuple[int, int] |
 def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, index: int) -> list[dict[str, Any]]:
     """Find the records of a source that are most similar to this one and more likely clean than not.
 
-    If there is one model per key, they have the same key. Distances are in units of the standard deviations of columns in the first records.
+    If there is one model per key, they have the same key. Distances are in units of the standard deviations of columns
+    in the first records.
     """
     schema = model.schema
     sample = np.concatenate([chunk.X for chunk in EncodedBatch(schema, source.sample.table, target=False).chunks()])
