@@ -119,7 +119,10 @@ class Client:
         """The outputs of a `model` for `records`: predictions, ids for late labels, and the ends of intervals of
         numbers or the probabilities of labels.
         """
-        records = [records] if isinstance(records, Mapping) else records
+        records = [records] if isinstance(records, Mapping) else list(records)
+        for record in records:
+            if not isinstance(record, Mapping):
+                raise _refuse(record)
         names = [each["name"] for each in self._ask("GET", _path(model))["inputs"]]
         inputs = [_make_tensor(name, [record.get(name) for record in records]) for name in names]
         outputs = self._ask("POST", _path(model, "infer"), {"inputs": inputs})["outputs"]
@@ -142,7 +145,11 @@ class Client:
         return bytes(self._ask("GET", _path(model, "model")))
 
     def _ask(self, method: str, path: str, content: Any = None, headers: Mapping[str, str] = {}) -> Any:
-        body = content if content is None or isinstance(content, bytes) else json.dumps(content).encode()
+        body = (
+            content
+            if content is None or isinstance(content, bytes)
+            else json.dumps(content, default=_to_plain).encode()
+        )
         sent = {"Content-Type": "application/json", **self._headers, **headers}
         repeatable = method == "GET" or path.endswith(("/learn", "/score", "/infer"))
         if not repeatable:
@@ -172,9 +179,28 @@ def _path(model: str, what: str = "") -> str:
 
 
 def _make_tensor(name: str, values: list[Any]) -> dict[str, Any]:
+    values = [value if value is None or type(value) in TYPES else _to_plain(value) for value in values]
     kinds = {type(value) for value in values if value is not None} or {float}
     datatype = TYPES.get(kinds.pop(), "BYTES") if len(kinds) == 1 else "FP64"
     return {"name": name, "shape": [len(values)], "datatype": datatype, "data": values}
+
+
+def _to_plain(value: Any) -> Any:
+    """A scalar of NumPy as one of Python, and a date as text; one that is missing, NaT, is None."""
+    kind = "" if getattr(value, "ndim", 0) else getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "M" or hasattr(value, "isoformat"):
+        text = str(value.astype("datetime64[us]")) if kind == "M" else value.isoformat()
+        return None if text == "NaT" else text
+    if kind not in tuple("biufU"):
+        raise _refuse(value)
+    return value.item()
+
+
+def _refuse(value: Any) -> DataError:
+    return DataError(
+        "Records are dicts of numbers, texts, dates, booleans and None, or lists of such dicts. "
+        f"Got a value of the type {type(value).__name__}."
+    )
 
 
 def _read_sentence(data: bytes) -> str:

@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import redescend as rd
 from redescend.client import Client, ServerError
+from redescend.errors import DataError
 from redescend.serve.openapi import OPERATIONS, make_document
 from tests.serve.servers import make_records
 
@@ -111,6 +113,26 @@ def test_late_labels(server, client):
     assert after["records"] == before["records"] + 3
     assert after["waiting_for_labels"] == before["waiting_for_labels"] - 2
     assert client.learn("price", {"id": third, "target": 2.0})["learned"] == 1
+    now = client.predict("price", NEW)
+    answer = client.learn("price", [{"id": now["id"][0], "price": 220.0}, {"id": "unknown", "price": 1.0}])
+    assert answer["records"]["prediction"][0] == pytest.approx(now["prediction"][0])
+    assert answer["records"]["status"] == ["learned", "rejected"]
+
+
+def test_the_client_sends_numbers_of_numpy_and_dates(client, request):
+    request.addfinalizer(lambda: client.delete("days"))
+    client.create("days", target="y", first=20)
+    day = np.datetime64("2020-01-01", "D")
+    dates = [(day + place).item() for place in range(40)]
+    records = [{"day": date, "x": np.int64(place), "y": np.float32(place)} for place, date in enumerate(dates)]
+    assert client.learn("days", records)["learned"] == 40
+    assert client.schema("days")["schema"]["features"][0]["kind"] == "date"
+    found = client.predict("days", [records[-1], {"day": np.datetime64("NaT"), "x": np.float64(3.0)}])
+    assert found["prediction"][0] == pytest.approx(39.0, abs=3.0)
+    for wrong in (pd.DataFrame(records), {"day": {1}}):
+        for ask in (client.predict, client.learn):
+            with pytest.raises(DataError, match="Records are dicts of"):
+                ask("days", wrong)
 
 
 def test_models_come_and_go(client):
@@ -197,7 +219,7 @@ BAD = {
     "long digits": ("POST", "/v2/models/price/learn", b"[" + b"9" * 10_000 + b"]", 400, ""),
     "utf-8": ("POST", "/v2/models/price/learn", b'[{"\xff": 1}]', 400, "not UTF-8"),
     "large": ("POST", "/v2/models/price/learn", b" " * (1 << 20) + b"x", 413, "more than 1048576 bytes"),
-    "no inputs": ("POST", "/v2/models/price/infer", b"{}", 400, "no list of inputs"),
+    "no inputs": ("POST", "/v2/models/price/infer", b"{}", 400, 'Send one input for each column: {"inputs"'),
     "infer list": ("POST", "/v2/models/price/infer", b"[]", 400, "no list of inputs"),
     "input": ("POST", "/v2/models/price/infer", b'{"inputs": [5]}', 400, "Each input is an object"),
     "binary size": (

@@ -174,7 +174,10 @@ def test_a_model_of_a_file_says_what_it_has_learned_from(folder, tmp_path):
     model = folder.create("file", start=(tmp_path / "m").read_bytes())
     before = f"after the {fitted.distinct_records} records of its model file; the target is 'price'."
     assert describe_live(model, [])["result"] == f"No records yet, {before}"
-    model.commit([make_request(to_lines(records[:10]))])
+    model.commit([make_request(to_lines(records[:1]))])
+    captions = [figure["caption"] for figure in describe_live(model, [])["figures"]]
+    assert ["newest record" in caption and "1 record" not in caption for caption in captions] == [True] * 3
+    model.commit([make_request(to_lines(records[1:10]))])
     assert describe_live(model, [])["result"] == f"Learned from 10 of 10 records, {before}"
     folder._snapshot(model)()
     again = open_model(model.folder, Limits(), Fsync.ALWAYS)

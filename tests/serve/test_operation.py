@@ -38,10 +38,14 @@ def test_token_stop_and_start_again(tmp_path):
         with server.client() as client:
             client.learn("price", make_records(100))
             model = client.download("price")
-        for token in (None, "", "wrong"):
+        for token, sentence in (
+            (None, "needs a token"),
+            ("", "needs a token"),
+            ("wrong", "not the token of the server"),
+        ):
             with (
                 Client(server.address, token) as stranger,
-                pytest.raises(ServerError, match="needs a token") as refused,
+                pytest.raises(ServerError, match=sentence) as refused,
             ):
                 stranger.models()
             assert refused.value.status == 401
@@ -65,6 +69,18 @@ def test_models_on_a_file_system_without_locks_are_served(tmp_path, monkeypatch)
     folder = ModelFolder(tmp_path / "data", Limits())
     assert folder.create("price", {"target": "price"}).name == "price"
     asyncio.run(folder.close())
+
+
+def test_records_that_a_start_has_replayed_are_in_the_snapshot_of_the_next_stop(tmp_path):
+    folder = ModelFolder(tmp_path, Limits())
+    folder.create("price", {"target": "price", "first": 10}).commit([make_request(to_lines(make_records(50)))])
+    os.close(folder._lock)  # killed: no snapshot
+    for replayed in (50, 0):
+        folder = ModelFolder(tmp_path, Limits())
+        folder.open_all()
+        assert folder.count_unsaved(folder.writer("price").model) == replayed
+        asyncio.run(folder.close())
+        assert (tmp_path / "models" / "price" / "snapshot.safetensors").exists()
 
 
 def test_requests_without_a_token_are_not_counted_as_open(tmp_path):

@@ -148,3 +148,19 @@ def test_a_line_that_tells_excel_the_delimiter_is_not_the_header(line):
         batches = list(source.batches(["x"]))
         assert [x for batch in batches for x in batch.table.column("x").to_pylist()] == [1.5, 2.5]
         assert [row for batch in batches for row in batch.rows.tolist()] == [1, 2]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("header", ["city,mood", '"city","mood"', "2019,2020"])
+def test_a_header_in_the_middle_is_a_bad_record_and_a_value_like_a_name_is_not(header, mark, end):
+    names = header.replace('"', "").split(",")
+    rows = ["1,2"] * 50 if names[0] == "2019" else ["Rome,good", f"Rome,{names[1]}", f"{names[0]},bad"] * 20
+    text = end.join([mark + header, *rows, mark + header, *rows, ""])
+    for block in (50, 1 << 20):
+        for columns in (names, names[1:]):
+            source = open_source(io.BytesIO(text.encode()), format="csv", block=block)
+            batches = list(source.batches(columns))
+            bad = [(one.row, one.reason) for batch in batches for one in batch.bad]
+            assert bad == [(len(rows) + 1, "the header is repeated here")]
+            assert sum(len(batch.rows) for batch in batches) == 2 * len(rows)

@@ -30,13 +30,34 @@ def column(*changes: float, low: float = 5.0) -> np.ndarray:
         ([-450.0], {0: "negative, unlike the others"}),
         ([-1.0], {}),  # nearly 0
         ([-5000.0], {}),  # no ordinary number without its sign
-        ([-450.0] * 20, {}),  # too many
+        ([-450.0 - number for number in range(20)], {}),  # too many
+        ([-450.0] * 20, dict.fromkeys(range(20), "sentinel value")),  # the only negative number
+        ([-9.0] * 3, dict.fromkeys(range(3), "sentinel value")),
+        ([-9.0] * 2, {}),
         ([9999.0] * 400, {}),  # too many
         ([np.nan, 7.0], {}),
     ],
 )
 def test_odd_numbers(changes, found):
     assert find_odd_numbers(column(*changes)) == found
+
+
+@pytest.mark.parametrize("code", [-9.0, -1.0])
+def test_a_code_for_a_missing_age_has_a_kind(code):
+    random = np.random.default_rng(0)
+    age = random.integers(18, 91, ROWS).astype(float)
+    pension = 20.0 * age + random.normal(0.0, 30.0, ROWS)
+    age[::150] = code
+    cells = audit_source(open_source(pa.table({"age": age, "pension": pension}))).cells
+    assert {(cell.row, cell.kind) for cell in cells if cell.column == "age"} == {
+        (row, "sentinel value") for row in range(1, ROWS + 1, 150)
+    }
+
+
+def test_steps_below_zero_are_no_codes():
+    random = np.random.default_rng(0)
+    for values in ([-1.0, 0.0, 1.0], [-10.0, 0.0, 10.0, 20.0], np.append(-1.0, np.arange(80.0))):
+        assert find_odd_numbers(random.permutation(np.append(random.choice(values[1:], ROWS), values[:1] * 5))) == {}
 
 
 def test_nothing_is_odd_in_a_short_or_signed_column():

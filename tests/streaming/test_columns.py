@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 from redescend.errors import DataError
-from redescend.sources import Kind
+from redescend.sources import Kind, open_source
 from redescend.streaming import fit_stream
+from redescend.streaming.audit import audit_source
 from redescend.streaming.encoding.features import CYCLES, Feature, find_count, infer_feature
+from redescend.streaming.encoding.remarks import explain_thousands
 from redescend.streaming.encoding.schema import Schema
 from redescend.streaming.report.describe import describe_schema
 
@@ -233,3 +236,33 @@ def test_of_a_clean_table_no_more_records_with_missing_values_are_suspects():
     run.run()
     listed = run.final.rounds.rows[: run.final.listed] - 1
     assert missing[listed].sum() <= 0.01 * missing.sum()
+
+
+def test_a_point_between_thousands_in_a_part_of_a_column_is_noted():
+    random = np.random.default_rng(0)
+    prices = random.integers(500, 20_000, 600)
+    texts = [f"{price:,}".replace(",", ".") if row >= 300 else f"{price}" for row, price in enumerate(prices)]
+    for target in ("price", "size"):
+        text = "size,price\n" + "".join(
+            f"{price / 100:.1f},{text}\n" for price, text in zip(prices, texts, strict=True)
+        )
+        model, _ = fit_stream(io.BytesIO(text.encode()), target)
+        [(name, note)] = model.schema.notes
+        assert name == "price"
+        assert re.fullmatch(r"has whole numbers such as \d{4} and others such as \d\.\d{3}: if .* remove it", note)
+    notes = audit_source(open_source(pa.table({"size": prices / 100.0, "price": np.array(texts, float)}))).notes
+    assert f"'price' {note}." in notes
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).uniform(1.0, 900.0, 500).round(3),
+        np.append(np.random.default_rng(0).uniform(1.0, 900.0, 500).round(2), np.arange(1000, 1300)),  # prices
+        np.append(np.random.default_rng(0).uniform(1.0, 2500.0, 500).round(3), np.arange(1000, 1300)),
+        np.append(np.random.default_rng(0).uniform(0.0, 900.0, 500).round(3), np.arange(1000, 1300)),
+        np.append(np.random.default_rng(0).uniform(1.0, 900.0, 500).round(3), [9999.0] * 50),
+    ],
+)
+def test_decimals_are_not_taken_for_thousands(values):
+    assert explain_thousands(values) is None

@@ -112,7 +112,7 @@ def test_with_an_ordinary_value_the_record_is_ordinary():
     assert [one["row"] for one in near] == best.tolist()
 
 
-def test_similar_records_of_one_model_per_key_are_those_that_have_a_key():
+def test_similar_records_of_one_model_per_key_are_those_of_the_same_key():
     random = np.random.default_rng(2)
     x, shop = random.normal(size=ROWS), random.choice(["Rome", "Oslo"], ROWS)
     y = 3.0 * x + (shop == "Rome") + 0.3 * random.normal(size=ROWS)
@@ -123,7 +123,8 @@ def test_similar_records_of_one_model_per_key_are_those_that_have_a_key():
     row = 1 + int(np.flatnonzero(known & table["y"].is_valid().to_numpy())[700])
     source = open_source(table)
     near = find_nearest(store, source, *find_record(source, store, row)[:2])
-    usable = np.flatnonzero(known & table["y"].is_valid().to_numpy() & (np.arange(ROWS) != row - 1))
+    same = known & (shop == shop[row - 1]) & (np.arange(ROWS) != row - 1)
+    usable = np.flatnonzero(same & table["y"].is_valid().to_numpy())
     clean = usable[store.clean_probability(table.take(usable)) > 0.5]
     best = clean[np.argsort(np.abs(x[clean] - x[row - 1]))[:3]]
     assert [one["row"] for one in near] == (best + 1).tolist()

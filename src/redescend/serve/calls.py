@@ -152,7 +152,7 @@ def predict(model: ServedModel, records: Sequence[bytes], level: float | None = 
     return learned.rounds
 
 
-LATE = {"id", "target"}
+LATE_QUOTES = 8  # the most quotes of a label that comes late: two names, an id and a text
 
 
 class Learning:
@@ -206,18 +206,21 @@ def join_labels(
 ) -> tuple[list[bytes], list[tuple[str, Waiting]], dict[int, Outcome]]:
     """Records with each ``{"id": ..., "target": ...}`` replaced by the record with that id and its target.
 
-    Also what was taken from the store, and why a record is refused, by its place.
+    Instead of ``target``, the name may be that of the target, unless such a record may be one of its own. Also what was
+    taken from the store, and why a record is refused, by its place.
     """
     schema, joined = model.schema, list(records)
     taken: list[tuple[str, Waiting]] = []
     refused: dict[int, Outcome] = {}
     if schema is None or (schema.target == "target" and "id" in schema.columns):
         return joined, taken, refused
+    alone = "id" in schema.columns or not schema.inputs
+    names = {"target"} if alone else {"target", schema.target}
     for place, record in enumerate(records):
-        if b'"id"' not in record or b'"target"' not in record:
+        if b'"id"' not in record or (b'"target"' not in record and (alone or record.count(b'"') > LATE_QUOTES)):
             continue
         values = decode(record)
-        if isinstance(values, str) or values.keys() != LATE:
+        if isinstance(values, str) or len(values) != 2 or len(found := names & values.keys()) != 1:
             continue
         try:
             if not isinstance(values["id"], str):
@@ -228,7 +231,7 @@ def join_labels(
             continue
         taken.append((values["id"], waiting))
         _, make, number = waiting
-        joined[place] = dump_record(json.loads(make(number)) | {schema.target: values["target"]})
+        joined[place] = dump_record(json.loads(make(number)) | {schema.target: values[found.pop()]})
     return joined, taken, refused
 
 
@@ -261,7 +264,8 @@ class Calls:
         if self._token is not None:
             kind, _, given = authorization.partition(" ")
             if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
-                raise Unauthorized("The server needs a token: send it as 'Authorization: Bearer TOKEN'.")
+                wrong = "This is not the token of the server" if given else "The server needs a token"
+                raise Unauthorized(f"{wrong}: send it as 'Authorization: Bearer TOKEN'.")
         if self.metrics.open >= self.limits.requests:
             raise TooManyRequests(f"The server has {self.limits.requests:,} open requests; try again in a second.")
 

@@ -82,6 +82,7 @@ def open_model(folder: Path, limits: Limits, fsync: Fsync) -> ServedModel:
         place = _restore(model, snapshot)
     else:
         _begin(model)
+    model.saved = model.counts.records
     _replay(model, place)
     return model
 
@@ -165,7 +166,6 @@ class ModelFolder:
     ) -> None:
         self.path, self.limits, self.fsync = path, limits, fsync
         self._every, self._keep = every, keep
-        self._saved: dict[str, int] = {}  # records of each model at its last snapshot
         self.writers: dict[str, Writer] = {}
         self.read_at = float("-inf")  # when a client has predicted last
         self.broken: dict[str, str] = {}  # models that could not be opened, and why
@@ -196,7 +196,6 @@ class ModelFolder:
 
     def _open(self, folder: Path) -> ServedModel:
         model = open_model(folder, self.limits, self.fsync)
-        self._saved[model.name] = model.counts.records
         self.writers[model.name] = Writer(model, self._executor, self._is_due, self._snapshot, self._is_read)
         return model
 
@@ -252,7 +251,7 @@ class ModelFolder:
 
     def count_unsaved(self, model: ServedModel) -> int:
         """Records of a model since its last snapshot, which a start has to learn from again."""
-        return model.counts.records - self._saved.get(model.name, 0)
+        return model.counts.records - model.saved
 
     async def sync(self) -> None:
         """Synchronize the journals: every second, with `Fsync.INTERVAL`."""
@@ -298,7 +297,7 @@ class ModelFolder:
         except (RedescendError, OSError) as error:
             _log_failure(model, error)
         else:
-            self._saved[model.name] = records
+            model.saved = records
             LOGGER.info("Snapshot of '%s' at record %d.", model.name, records, extra=about(model))
 
     def _write_last(self, model: ServedModel) -> None:

@@ -116,6 +116,11 @@ def _list_suspect(schema: Schema, outcome: Outcome, columns: list[str]) -> list[
 # --- pictures ---
 
 
+def _format_newest(recent: RecentRounds) -> str:
+    count = len(recent.rows)
+    return "the newest record" if count == 1 else f"the newest {format_count(count)}"
+
+
 def draw_live(recent: RecentRounds, schema: Schema, loss: float, suspects: float) -> list[ReportFigure]:
     """Predictions of the newest records, and losses and suspects along them against those of all records."""
     newest = RecentRounds(*(column[-POINTS:] for column in recent))
@@ -137,7 +142,9 @@ def draw_predictions(recent: RecentRounds, target: str) -> ReportFigure:
         chart.band(recent.rows[known], recent.low[known], recent.high[known], "band")
     chart.line(recent.rows, recent.predictions, "middle-line")
     _draw_dots(chart, recent, recent.targets)
-    caption = f"The newest {format_count(len(suspect))}, predicted before the model learned from them."
+    caption = (
+        f"{_format_newest(recent).capitalize()}: each prediction was made before the model learned from its record."
+    )
     outside = int(((recent.targets < chart.y.low) | (recent.targets > chart.y.high)).sum())
     caption += f" {format_count(outside, 'suspect')} outside the axes, drawn at the edge." if outside else ""
     legend = {"middle-line": "predicted"} | ({"band": "nine in ten clean targets"} if has_band else {})
@@ -148,7 +155,7 @@ def draw_predictions(recent: RecentRounds, target: str) -> ReportFigure:
 def draw_labels(recent: RecentRounds) -> ReportFigure:
     """Draw the probabilities of predicted labels."""
     correct = float(np.mean(recent.targets == recent.predictions))
-    caption = f"{format_percent(correct)} of the newest {format_count(len(recent.rows))} were predicted correctly."
+    caption = f"Predicted correctly: {format_percent(correct)} of {_format_newest(recent)}."
     caption += " The height is the probability of the predicted label."
     scale = Scale(0.0, 1.04, percent=True)
     chart = Chart(_rows(recent), scale, x_label="row", y_label="probability", description=caption)
@@ -171,7 +178,7 @@ def draw_losses(recent: RecentRounds, loss: float) -> ReportFigure:
     quantiles = np.array([np.quantile(group, [0.1, 0.5, 0.9]) for group in groups]).T
     newest = float(np.median(recent.losses))
     caption = (
-        f"The median loss is {format_number(newest)} in the newest {format_count(len(recent.losses))}, "
+        f"The median loss is {format_number(newest)} in {_format_newest(recent)}, "
         f"{compare_losses(newest, loss)} in all records ({format_number(loss)})."
     )
     return draw_loss_band("Drift: loss along the stream", _rows(recent), xs, quantiles, caption)
@@ -183,7 +190,7 @@ def draw_suspects(recent: RecentRounds, share: float) -> ReportFigure:
     shares = [float(group.mean()) for group in np.array_split(recent.suspects, count)]
     rows = np.array_split(recent.rows, count)
     newest = format_percent(float(recent.suspects.mean()))
-    caption = f"{newest} of the newest {format_count(len(recent.rows))} are suspects; of all, {format_percent(share)}."
+    caption = f"Suspects: {newest} of {_format_newest(recent)}, and {format_percent(share)} of all."
     scale = Scale(0.0, min(1.0, max(1.15 * max(shares), 0.01)), percent=True)
     chart = Chart(_rows(recent), scale, x_label="row", y_label="suspects", description=caption)
     for each, height in zip(rows, shares, strict=True):

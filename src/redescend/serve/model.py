@@ -61,6 +61,7 @@ class ServedModel:
         self.labels = LateLabels(limits.labels, limits.label_seconds)
         self.counts = Counts()
         self.earlier = 0  # records that its model file had learned from
+        self.saved = 0  # records at its last snapshot
         self.keys = IdempotencyCache(limits.keys)
         self._prepared: deque[PreparedCommit] = deque()  # commits that are being written to the disk
         self._rows = 0  # records that were learned from, with those of these commits

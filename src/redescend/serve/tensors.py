@@ -58,7 +58,10 @@ def read_tensors(content: Any, raw: bytes) -> Iterator[Tensor]:
     """The inputs of a request; `raw` is what follows its JSON."""
     inputs = content.get("inputs") if isinstance(content, dict) else None
     if not isinstance(inputs, list) or not inputs:
-        raise DataError("The request has no list of inputs.")
+        raise DataError(
+            'The request has no list of inputs. Send one input for each column: {"inputs": [{"name": "area", "shape": '
+            '[2], "datatype": "FP64", "data": [70, 85]}, …]}.'
+        )
     place = 0
     for each in inputs:
         if not isinstance(each, dict) or not isinstance(each.get("name"), str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,8 @@ OTHER_DELIMITERS = ("\t", ";", "|")
 SEPARATOR_LINE = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+')
 """A line ahead of the header, such as sep=; with which Excel is told the delimiter."""
 
+LINE_ENDS = b"\r\n"
+
 
 class CsvFile(TextFile):
     """A CSV file: the first line determines the delimiter, the header names the columns."""
@@ -61,11 +64,11 @@ class CsvFile(TextFile):
         delimiter = self.delimiter or (_detect_delimiter(line[begin:]) if declared is None else declared[1].decode())
         grammar = Grammar(ord(delimiter), ord('"'), ord("\r"), self.options.longest)
         text.push_back(line[begin:])
-        size, names = self._read_first_record(text, grammar)
-        return Head(begin + size, grammar, names)
+        size, names, header = self._read_first_record(text, grammar)
+        return Head(begin + size, grammar, names, header)
 
-    def _read_first_record(self, text: Text, grammar: Grammar) -> tuple[int, list[str]]:
-        """The size of the first record, 0 if it is not a header, and the columns; what follows is read again."""
+    def _read_first_record(self, text: Text, grammar: Grammar) -> tuple[int, list[str], bytes]:
+        """Where the records begin, the columns, and the header, empty if there is none; what follows is read again."""
         data = b""
 
         def read() -> bytes:
@@ -80,10 +83,11 @@ class CsvFile(TextFile):
             bounds, _, _ = grammar.bounds(np.frombuffer(chunk.data, np.uint8))
             if len(bounds):
                 low, high, _ = bounds[0].tolist()
-                is_header, names = self._name_columns(CsvParser([], {}, grammar).fields(chunk.data[low:high]))
+                first = chunk.data[low:high]
+                is_header, names = self._name_columns(CsvParser([], {}, grammar).fields(first))
                 size = chunk.offset + high if is_header else 0
                 text.push_back(data[size:])
-                return size, names
+                return size, names, first if is_header else b""
         raise DataError(f"{self.name} is empty.")
 
     def _name_columns(self, values: list[bytes]) -> tuple[bool, list[str]]:
@@ -137,7 +141,7 @@ class CsvFile(TextFile):
                 )
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
-        return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms)
+        return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms, self.head.header)
 
 
 class TsvFile(CsvFile):
@@ -180,7 +184,8 @@ def _detect_delimiter(text: bytes) -> str:
 class CsvParser:
     """Parses some columns of delimited text: `names` are all columns of the file, `kinds` those to read.
 
-    Dates of `zoned` columns usually name their time zone.
+    Dates of `zoned` columns usually name their time zone. A record that equals the `header` is bad, as where files were
+    joined.
     """
 
     def __init__(
@@ -190,6 +195,7 @@ class CsvParser:
         grammar: Grammar,
         zoned: frozenset[str] = frozenset(),
         forms: Mapping[str, Notation] = MappingProxyType({}),
+        header: bytes = b"",
     ) -> None:
         self.names = names if isinstance(names, list) else list(names)
         self.kinds = dict(kinds)
@@ -200,8 +206,29 @@ class CsvParser:
         self._dialect = pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         types = {name: ZONED if kind is Kind.DATE and name in zoned else TYPES[kind] for name, kind in kinds.items()}
         self._convert = _conversion(types | dict.fromkeys(self.forms, pa.string()))
+        self._header = header.strip(LINE_ENDS)
+        # Usually None: the name of a column of numbers is not a number.
+        self._header_values = self._parse(self._header) if header and kinds else None
 
     def parse(self, data: bytes) -> pa.RecordBatch | None:
+        table = self._parse(data)
+        return None if table is not None and self._may_have_header(table) else table
+
+    def _may_have_header(self, table: pa.RecordBatch) -> bool:
+        """Whether a record has the values of the header, apart from columns that are not read."""
+        if self._header_values is None:
+            return False
+        names = [name for name in self.kinds if self._header_values.column(name).null_count == 0]
+        # In the first column, a byte order mark may precede the name.
+        names = [name for name in names if name != self.names[0]] or names
+        alike = [pc.equal(table.column(name), self._header_values.column(name)[0]) for name in names]
+        return bool(alike) and pc.any(functools.reduce(pc.and_, alike)).as_py() is True
+
+    def _is_header(self, record: bytes) -> bool:
+        return bool(self._header) and record.removeprefix(BOM).strip(LINE_ENDS) == self._header
+
+    def _parse(self, data: bytes) -> pa.RecordBatch | None:
+        """Parse whole records, none of which is the header; None unless all of them are good."""
         try:
             table = _to_record_batch(self._read(data, self._convert))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -215,7 +242,7 @@ class CsvParser:
 
     def find_suspicious(self, records: list[bytes]) -> Array:
         counts = self.grammar.bounds(np.frombuffer(b"\n".join(records), np.uint8))[0][:, 2]
-        suspicious = counts != len(self.names)
+        suspicious = (counts != len(self.names)) | np.fromiter(map(self._is_header, records), bool, len(records))
         even = b"\n".join(record for record, ragged in zip(records, suspicious, strict=True) if not ragged) + b"\n"
         table = self._read(even, _conversion(dict.fromkeys(self.kinds, pa.binary())))
         unlike = np.zeros(table.num_rows, bool)
@@ -225,12 +252,14 @@ class CsvParser:
         return suspicious
 
     def parse_one(self, record: bytes) -> pa.RecordBatch | str:
+        if self._is_header(record):
+            return "the header is repeated here"
         count = int(self.grammar.bounds(np.frombuffer(record, np.uint8))[0][0, 2])
         if count != len(self.names):
             return f"{count} value{'s'[: count > 1]} where the header has {len(self.names)}"
         values = dict(zip(self.names, self.fields(record), strict=True))
         likely = {name: _looks_like(values[name], kind, self._pattern(name)) for name, kind in self.kinds.items()}
-        table = self.parse(record + b"\n") if all(likely.values()) else None
+        table = self._parse(record + b"\n") if all(likely.values()) else None
         if table is not None:
             return table
         columns = {}

@@ -52,11 +52,12 @@ class Parser(Protocol):
 
 
 class Head(NamedTuple):
-    """The head of a file: the offset of its first record, the grammar of records, and the columns."""
+    """The head of a file: the offset of its first record, the grammar of records, the columns, and the header."""
 
     body: int
     grammar: Grammar
     names: list[str] | None
+    header: bytes = b""
 
 
 class TextFile(SourceFile):

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from redescend.errors import DataError
 from redescend.numeric import Array
@@ -259,7 +260,8 @@ def find_repeated(source: Source, schema: Schema, row: int) -> tuple[int, int] |
 def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, index: int) -> list[dict[str, Any]]:
     """Find the records of a source that are most similar to this one and more likely clean than not.
 
-    Distances are in units of the standard deviations of columns in the first records.
+    If there is one model per key, they have the same key. Distances are in units of the standard deviations of columns
+    in the first records.
     """
     schema = model.schema
     sample = np.concatenate([chunk.X for chunk in EncodedBatch(schema, source.sample.table, target=False).chunks()])
@@ -277,6 +279,9 @@ def find_nearest(model: StreamModel | ModelStore, source: Source, batch: Batch, 
         X = EncodedBatch(schema, other.table, target=False).rows(0, other.table.num_rows)[indices]
         distances = np.sqrt(np.square(np.nan_to_num((X - own.X) * scales)).sum(axis=1))
         usable = (rounds.clean_probability > 0.5) & (rounds.rows != batch.rows[index])
+        if schema.by is not None:
+            alike = pc.equal(other.table.column(schema.by), batch.table.column(schema.by)[index])
+            usable &= pc.fill_null(alike, False).to_numpy(zero_copy_only=False)[indices]
         for place in np.flatnonzero(usable)[np.argsort(distances[usable], kind="stable")[:NEAREST]].tolist():
             at = int(indices[place])
             values = {name: to_json_value(other.table.column(name)[at].as_py()) for name in schema.columns}

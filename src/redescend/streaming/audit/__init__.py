@@ -23,6 +23,7 @@ from redescend.streaming.audit.kinds import (
 )
 from redescend.streaming.audit.rules import RowCheck, TextCheck, comes_in_runs, count_along
 from redescend.streaming.encoding.features import COUNTS
+from redescend.streaming.encoding.remarks import explain_thousands
 from redescend.streaming.rounds import Rounds
 
 
@@ -96,6 +97,9 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     cells = _add_findings(cells, numbered, texts, rows, unreadable)
     notes = [sentence for name, one in zip(models, found, strict=True) for sentence in one.describe_stuck(name, rows)]
     notes += [stretch.describe(name) for name, stretches in units.items() for stretch in stretches]
+    for name, rounds in numbered.items():
+        if not units.get(name) and (text := explain_thousands(rounds.targets)):
+            notes.append(f"{name!r} {text}.")
     unpredictable = [name for name, one in zip(models, found, strict=True) if one.unpredictable]
     shares = np.array([count_along(one.suspects[0].rows, records) for one in found])
     return Audit(cells, list(models), skipped, records, unpredictable, shares, [*notes, *rows.describe()], unreadable)

@@ -18,7 +18,8 @@ from redescend.numeric import Array
 from redescend.sources import Batch, Kind, Source
 from redescend.streaming import table_look
 from redescend.streaming.audit.kinds import Column, is_cycle
-from redescend.streaming.encoding.features import explain_text, find_count, find_exclusion, to_floats
+from redescend.streaming.encoding.features import find_count, to_floats
+from redescend.streaming.encoding.remarks import explain_text, find_exclusion
 from redescend.streaming.encoding.schema import OF_NO_KIND, Schema
 from redescend.streaming.encoding.survey import survey_source
 from redescend.streaming.far_out import find_range

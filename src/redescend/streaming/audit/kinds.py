@@ -164,13 +164,17 @@ def find_chance_units(named: Iterable[tuple[str, str, Any]]) -> set[tuple[str, s
 FEWEST = 100  # the fewest other values by which a number is judged
 MOST_SENTINELS, MOST_NEGATIVE = 0.25, 0.005  # the largest shares of sentinel values, and of numbers with a wrong sign
 GAP = 0.25  # the least distance of a sentinel value from all other values, relative to their range
+FEWEST_CODES, FAR_CODE = 3, 3.0
+"""The fewest copies of the only negative number, if it is a code of missing values, and its least distance from the
+others, relative to nine in ten of the distances between neighbors in their lower half."""
 
 
 def find_odd_numbers(values: Array) -> dict[int, str]:
     """Find the sentinel values and the wrong signs in a column; the kind of each, by index. NaN is a missing value.
 
-    A sentinel value, such as -999, is far from all other values, or negative where nearly no other is. A sign is wrong
-    if nearly all other values are positive, and the number would be an ordinary one without it.
+    A sentinel value, such as -999, is far from all other values, or negative where nearly no other is. So is the only
+    negative number if it is repeated, such as -9 among ages. A sign is wrong if nearly all other values are positive,
+    and the number would be an ordinary one without it.
 
     >>> column = np.random.default_rng(0).uniform(5.0, 900.0, 1000)
     >>> column[[7, 8, 9]] = -999.0, -450.0, -1.0
@@ -178,7 +182,7 @@ def find_odd_numbers(values: Array) -> dict[int, str]:
     {7: 'sentinel value', 8: 'negative, unlike the others'}
     """
     found: dict[int, str] = {}
-    is_sentinel = np.isin(values, list(SENTINELS))
+    is_sentinel = np.isin(values, list(SENTINELS)) | (values == _find_negative_code(values))
     others = values[np.isfinite(values) & ~is_sentinel]
     if len(others) < FEWEST:
         return found
@@ -196,6 +200,21 @@ def find_odd_numbers(values: Array) -> dict[int, str]:
         wrong = (values < 0.0) & ~is_sentinel & (-values >= least) & (-values <= most) & (least > 0.0)
         found |= dict.fromkeys(np.flatnonzero(wrong).tolist(), "negative, unlike the others")
     return dict(sorted(found.items()))
+
+
+def _find_negative_code(values: Array) -> float:
+    """The only negative number, if it is whole, repeated, and away from the others; NaN if there is none.
+
+    >>> ages = np.arange(500.0) % 80
+    >>> _find_negative_code(np.append(ages, [-9.0] * 5)), _find_negative_code(np.append(ages, [-1.0] * 5))
+    (-9.0, nan)
+    """
+    found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    if len(found) < 3 or found[0] >= 0.0 or found[1] < 0.0 or found[0] % 1.0 or counts[0] < FEWEST_CODES:
+        return np.nan
+    lower = found[1 : 2 + len(found) // 2]
+    far = found[1] - found[0] >= FAR_CODE * float(np.quantile(np.diff(lower), 0.9))
+    return float(found[0]) if far else np.nan
 
 
 # --- stretches in another unit ---

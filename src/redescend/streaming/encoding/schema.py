@@ -19,17 +19,8 @@ from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind, Source
 from redescend.sources.notations import NOTATIONS, Notation, find_notation, is_same_unit
 from redescend.state import CORRUPT
-from redescend.streaming.encoding.features import (
-    Feature,
-    explain_text,
-    find_count,
-    find_exclusion,
-    infer_feature,
-    is_constant,
-    list_few_values,
-    pool_rare_levels,
-    quote_value,
-)
+from redescend.streaming.encoding.features import Feature, find_count, infer_feature, pool_rare_levels, quote_value
+from redescend.streaming.encoding.remarks import explain_values, find_exclusion, is_constant, list_few_values
 from redescend.streaming.encoding.target import MAX_LABELS, Task, infer_task
 from redescend.streaming.report.formatting import format_first
 
@@ -305,7 +296,7 @@ class Schema:
             notes.append(Note(target, f"is always {value} in {where}; other labels are added when they appear"))
         elif inferred[0] == "regression" and (few := list_few_values(kinds[target], targets)):
             notes.append(Note(target, f"has only the values {few} in {where}; if they are labels, try classification"))
-        if text := explain_text(kinds[target], table.column(target)):
+        if text := explain_values(kinds[target], table.column(target)):
             notes.append(Note(target, text))
         for name in useful:
             column = table.column(name)
@@ -315,7 +306,7 @@ class Schema:
             if reason is not None and stream and is_constant(column):
                 notes.append(Note(name, f"{reason}; it is used as soon as it varies"))
                 reason = None
-            if reason is None and (text := explain_text(kinds[name], column)):
+            if reason is None and (text := explain_values(kinds[name], column)):
                 notes.append(Note(name, text))
             if reason is None:
                 used.append(infer_feature(name, kinds[name], column))
