@@ -143,7 +143,7 @@ class Reference(Start):
             self.begin()
             records = list(self.ring)
         while records:
-            for record in records:
+            for record in records if self.last > 1 or self.labels else []:
                 self.learn_record(*record)
             again = self.recover()
             records = self.ring[-again:] if again and self.order == 2 else []

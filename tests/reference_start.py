@@ -10,8 +10,10 @@ from tests.reference_likelihood import (
     FEW,
     FLIPS,
     LABEL_PRIOR,
+    MEMBERS,
     MIRROR_PRIOR,
     MIRRORS,
+    ORIGIN,
     RING,
     SCALES,
     Likelihood,
@@ -52,7 +54,7 @@ class Start(Likelihood):
         self.W = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1 if self.name == "Squared" else 0.0, 0.2, 0.0, 0.0])
         if self.labels:
             self.W = np.array([0.8, 2e-6 / 3, 0.0, 0.0, 0.0, 0.0, 0.2 / 3, 0.0, 0.0])
-        self.V, self.scale[:] = self.W.copy(), self.size
+        self.V, self.scale[:] = np.eye(MEMBERS)[ORIGIN], self.size
         if n < RING:
             self.cells, self.label_cells = np.full(SCALES, 1 / SCALES), LABEL_PRIOR.copy()
             self.mirrors, self.far, self.near, self.widened = np.array([MIRROR_PRIOR] * 2), self.size, 0.5, 0.0

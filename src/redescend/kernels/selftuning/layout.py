@@ -299,7 +299,8 @@ def new_row(dim: int, order: int, intercept: bool = False) -> Array:
     parts["scalar"][CONSTANT] = -1.0
     parts["scalar"][[CLEAN, COMMON, STRETCH]] = 1.0
     if intercept:
-        parts["feature"][UNIT, -1] = parts["scalar"][KNOWN] = 1.0
+        parts["feature"][UNIT, -1] = parts["scalar"][KNOWN] = parts["scalar"][LEVEL] = 1.0
+        parts["scalar"][CONSTANT] = dim - 1
     return row
 
 

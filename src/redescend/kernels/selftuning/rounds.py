@@ -260,7 +260,8 @@ def learn_from(X: Array, row: int, y: float, w: float, new: int, config: Config,
     at, again = last - 1, False
     if last <= (FEW if config.loss.family == LABELS else ring_count) and (last & (last - 1)) == 0:
         begin(config, state, work)
-        at, again = 0, True
+        # A single number is not learned from: it has no scale to be judged by, and would be believed however wrong.
+        at, again = 1 if last == 1 and config.loss.family != LABELS else 0, True
     while at < last:
         if again:
             load_record(at % ring_count, config, state, work)

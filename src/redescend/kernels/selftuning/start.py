@@ -41,6 +41,7 @@ from redescend.kernels.selftuning.layout import (
     NEAR,
     NOISE,
     ODDS,
+    ORIGIN,
     OUT,
     POSITIVE,
     PRIOR,
@@ -156,16 +157,20 @@ def least_value(j: int, count: int, state: State) -> float:
 
 
 @rare
-def find_constant(count: int, state: State) -> int:
-    """The last feature that has the same value other than 0 in most of several records, and fits in all; or -1."""
+def find_constant(labels: bool, count: int, state: State) -> int:
+    """The last feature that has the same value other than 0 in most of several records, and fits in all; or -1.
+
+    The intercept of numbers is constant in a single record, too.
+    """
     constant = -1
     for j in range(state.feature.shape[1]):
+        several = 0 if j == state.scalar[CONSTANT] and not labels else 2
         level, same, fits = least_value(j, count, state), 0, True
         for i in range(count):
             value = in_unit(state.ring[i, 2 + j], state.feature[UNIT, j])
             same += value == level
             fits &= fits_level(value, level)
-        if fits and level != 0.0 and 2 * same > max(count, 2):
+        if fits and level != 0.0 and 2 * same > max(count, several):
             constant = j
     return constant
 
@@ -208,7 +213,7 @@ def begin(config: Config, state: State, work: Work) -> None:
     dim, count = theta.shape[1], min(int(scalar[LAST]), ring_size(config.covariance))
     unit = scalar[TARGET]
     choose_units(config.loss.family == LABELS, count, state, values)
-    constant = find_constant(count, state)
+    constant = find_constant(config.loss.family == LABELS, count, state)
     level = least_value(constant, count, state) if constant >= 0 else 0.0
     for i in range(count):
         work.outlier[i] = cut(ring[i, 0] / scalar[TARGET])
@@ -218,7 +223,7 @@ def begin(config: Config, state: State, work: Work) -> None:
             theta[i, j] = 0.0
         if constant >= 0:
             theta[i, constant] = origin / level
-        state.weight[i] = state.played[i] = first_weight(config.loss, i)
+        state.weight[i], state.played[i] = first_weight(config.loss, i), 1.0 if i == ORIGIN else 0.0
         state.scale[i] = size
     scalar[SEEN] = scalar[AGE] = scalar[STORED_AGE] = scalar[LEAD] = scalar[OUT] = scalar[CREDIT] = 0.0
     scalar[TYPICAL], scalar[STREAK], scalar[USUALLY_FLIPPED], scalar[POSITIVE] = 1.0, 0.0, 0.0, 0.5
