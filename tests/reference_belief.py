@@ -74,13 +74,13 @@ def measure_exposure(h, more=0.0):
 
 
 def find_drops(h):
-    """For every cell, the gain in log-likelihood if the hazard of log-sizes may fall once, there."""
+    """For every cell, the gain in log-likelihood if the hazard of log-sizes may fall once, there or before."""
     first, exposure, gains = begin_tail(h), measure_exposure(h), np.zeros(56)
     end = np.flatnonzero(h)[-1] + 1 if h.any() else 0
     for t in range(first + 1, end):
         parts = [rising_likelihood(h[some], exposure[some]) for some in (slice(first, t), slice(t, end))]
         gains[t] = sum(parts) - rising_likelihood(h[first:end], exposure[first:end])
-    return gains
+    return np.maximum.accumulate(gains)
 
 
 def find_gaps(h):
@@ -135,11 +135,15 @@ class Densities:
         # The log-odds that what is far away is another population, or only a heavy tail.
         histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
         gains = np.array([find_drops(h) for h in histograms])
-        seen = np.maximum.accumulate(np.max([*gains, find_gaps(histograms[0])], axis=0))
         split = gains.max(axis=0).argmax() if gains.max() > 0 else 56
-        group = self.bad[:, split:].sum(axis=1) @ n / n.sum()
-        outliers = counts[np.log(good) - np.log(bad) < -1.1].sum()
-        tail = np.minimum(2 * (np.log(max(outliers, 1)) - 1) - seen, -1.1)
+        seen = np.max([*gains, find_gaps(histograms[0])], axis=0)
+        plain = np.log(good) - np.log(bad)
+        needed = 2 * (np.log(max(counts[plain < -1.1].sum(), 1)) - 1)
+        group = self.bad[:, seen > needed].sum(axis=1) @ n / n.sum()
+        tail = np.minimum(needed - seen, -1.1)
+        # Much evidence for a second group speaks against families that take it for their tail.
+        sure = 1.5 * np.clip((gains.max() - max(needed, 0)) / 150, 0, 1)
+        good = np.where((plain < -1.1) & (np.arange(56) >= split), good * np.exp(-sure), good)
         another = np.maximum(120 * (group - 0.35), tail)
         plain = np.log(good + sigmoid(another) * bad) - np.log(sigmoid(-another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.
@@ -249,7 +253,7 @@ def judge_residuals(X, predictions, targets, keys=None):
         plain = fit.look_up(z[t])
         cut_off = k.is_natural(targets[t], predictions[[*k.rows, t]])
         if cut_off:
-            plain = max(plain, np.log((1 - fit.eps) / fit.eps))
+            plain = max(plain, max(np.log((1 - fit.eps) / fit.eps), 0))
         before = 0.9 * k.lost + 0.001 * (1 - k.lost)
         ratio = sigmoid(-plain) / fit.eps
         k.lost = lost = before * ratio / (before * ratio + 1 - before)
@@ -368,7 +372,7 @@ def find_ordinary_runs(rows_of_keys, targets, held):
 def final_verdict(fit, z, targets, stuck, cut_off):
     """Forward and backward over whether the model is lost; a run is stuck as a whole."""
     plain = np.array([fit.look_up(value) for value in z])
-    plain[cut_off] = np.maximum(plain[cut_off], np.log((1 - fit.eps) / fit.eps))
+    plain[cut_off] = np.maximum(plain[cut_off], max(np.log((1 - fit.eps) / fit.eps), 0))
     seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(z))])  # lost, not lost
     move = np.array([[0.9, 0.1], [0.001, 0.999]])
     ahead, state = [], np.array([0.5, 0.5])

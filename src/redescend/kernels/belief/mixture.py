@@ -18,11 +18,13 @@ from redescend.kernels.belief.cells import CELLS, FINE, LOWEST, MIDDLE, TILT, fi
 from redescend.kernels.belief.hypotheses import sigmoid
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
+    ENOUGH_EVIDENCE,
     FALSE_ALARMS,
     MANY,
     MANY_STEEP,
     MOST_RECORDS,
     NEIGHBOUR,
+    SURE,
     TAIL_EVIDENCE,
     TEMPERATURE,
     UNLIKELY,
@@ -276,7 +278,7 @@ def fit_densities(
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
             unlikely += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
-    spare, split, evidence, beyond = work_rows(work, 7, 7), CELLS, 0.0, 0.0
+    spare, split, evidence, group = work_rows(work, 7, 7), CELLS, 0.0, 0.0
     for c in range(CELLS):
         histogram[c] = 0.0
     for i in range(3):  # those of both signs, and of all records
@@ -287,15 +289,17 @@ def fit_densities(
     find_gaps(counts[0], counts[1], spare, histogram)
     # The more outliers there are, the more evidence for a second group they need.
     needed = TAIL_EVIDENCE * (np.log(max(unlikely, 1.0)) - 1.0)
-    # Only outliers beyond the likeliest split are a group: those before it may be the tail of the noise.
+    # Outliers without this evidence may be the tail of the noise, and do not count for another population.
     for sign in range(2):
-        for c in range(split, CELLS):
-            beyond += mass[sign, c] * sigmoid(-log_odds[sign, c])
-    many = MANY_STEEP * (beyond / records - MANY)
+        for c in range(CELLS):
+            group += mass[sign, c] * sigmoid(-log_odds[sign, c]) if histogram[c] > needed else 0.0
+    # Much evidence speaks against the families that take a second group for their tail.
+    sure = SURE * min(max(evidence - max(needed, 0.0), 0.0) / ENOUGH_EVIDENCE, 1.0)
+    many = MANY_STEEP * (group / records - MANY)
     for sign in range(2):
         for c in range(CELLS):
             another = max(many, min(needed - histogram[c], UNLIKELY))
-            odds = excuse(log_odds[sign, c], another)
+            odds = excuse(log_odds[sign, c] - (sure if c >= split and log_odds[sign, c] < UNLIKELY else 0.0), another)
             # A larger residual is never more likely clean, although the densities of few records may say so.
             log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)
     return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)
