@@ -209,7 +209,7 @@ def test_only_a_group_of_more_than_a_third_is_another_population(
 
 
 def test_much_evidence_for_a_second_group_outweighs_heavy_families() -> None:
-    """Of few clean residuals on one side, a heavy tail would explain the errors as well, but not the gap before them."""
+    """Of few clean residuals on one side, a heavy tail would explain the errors, too, but not the gap before them."""
     found = 0
     for seed in range(4):
         random = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ from redescend.errors import DataError
 from redescend.sources import open_source
 from redescend.sources.arrow import MOST_ROWS, count_batch_rows
 from redescend.sources.batch import count_bad
-from redescend.sources.columnar import format_error
+from redescend.sources.columnar import SLICE, format_error
 from redescend.streaming import fit_stream
 from redescend.streaming.io.writers import format_rejected, parse_rejected
 from tests.sources.outcomes import of_batch, outcomes
@@ -123,22 +123,33 @@ def test_what_is_damaged_in_a_file_of_columns_counts_as_the_rows_that_it_declare
 
 def test_texts_that_are_not_in_their_dictionary_are_damaged(tmp_path, monkeypatch):
     """Pages need not have a checksum, and PyArrow does not check the indices that it reads from them."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"x": np.arange(300.0), "name": ["a", "b", "c"] * 100}), path)
+    path, count = tmp_path / "a.parquet", 3 * SLICE
+    pq.write_table(pa.table({"x": np.arange(float(count)), "name": ["a", "b", "c"] * SLICE}), path)
     read = pq.ParquetFile.iter_batches
 
     def read_damaged(file, *arguments, **settings):
-        for batch in read(file, *arguments, **settings):
+        for number, batch in enumerate(read(file, *arguments, **settings)):
             texts = batch.column("name")
             indices = texts.indices.to_numpy().copy()
-            indices[7] = 10**8
+            indices[7] = 10**8 if number == 1 else indices[7]
             forged = pa.DictionaryArray.from_arrays(pa.array(indices), texts.dictionary, safe=False)
             yield pa.RecordBatch.from_arrays([batch.column("x"), forged], names=["x", "name"])
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", read_damaged)
-    (bad,) = [record for batch in open_source(path).batches(["x", "name"]) for record in batch.bad]
-    assert "the file is damaged here, and 300 rows are lost" in bad.reason
-    assert "out of bounds" in bad.reason
+    batches = list(open_source(path).batches(["x", "name"]))
+    (bad,) = [record for batch in batches for record in batch.bad]
+    assert f"the file is damaged here, and {SLICE:,} rows are lost: Indices of column 'name' are out of" in bad.reason
+    assert sum(batch.table.num_rows for batch in batches) == count - SLICE
+
+
+def test_a_text_that_is_no_text_is_one_bad_record(tmp_path):
+    texts = pa.array([b"caf\xe9" if row == 70_000 else b"word %d" % (row % 9) for row in range(100_000)])
+    for column in (texts.cast(pa.string(), safe=False), pa.array(texts).view(pa.string()).dictionary_encode()):
+        pq.write_table(pa.table({"x": np.arange(100_000.0), "t": column}), tmp_path / "a.parquet")
+        batches = list(open_source(tmp_path / "a.parquet").batches(["x", "t"]))
+        (bad,) = [record for batch in batches for record in batch.bad]
+        assert (bad.row, bad.rows) == (70_001, 1)
+        assert "is not text" in bad.reason
 
 
 def test_a_batch_that_is_cut_short_counts_as_the_rows_that_it_declares(tmp_path):
