@@ -64,6 +64,16 @@ def test_a_unit_in_other_capitals_may_be_another_unit():
     assert [bad.reason for bad in batch.bad] == ["column 'x': '5 MW' is not a number in mW"]
 
 
+@pytest.mark.parametrize(("unit", "other"), [("kg", "KG"), ("Hz", "hz"), ("kWh", "kwh"), ("years", "Year")])
+def test_spellings_of_a_unit_are_one_unit(unit, other):
+    texts = [f"{number} {other if number % 3 else unit}" for number in range(1, 41)]
+    source, batch = read("x;y\n" + "".join(f"{text};1\n" for text in texts))
+    assert source.kinds["x"] is Kind.NUMBER
+    assert batch.table.column("x").to_pylist() == list(range(1, 41))
+    texts = [f"{number} {'mW' if number % 3 else 'MW'}" for number in range(1, 41)]
+    assert read("x;y\n" + "".join(f"{text};1\n" for text in texts))[0].kinds["x"] is Kind.TEXT
+
+
 def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
     assert read("a\tb\n1,234\tx\n2,345\ty\n")[0].kinds["a"] is Kind.TEXT
     # Plain numbers of other columns decide, too.

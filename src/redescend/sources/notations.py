@@ -114,12 +114,19 @@ def find_units(values: pa.Array) -> list[str]:
 
     >>> find_units(pa.array(["12.5 km/h", "8 km/h"])), find_units(pa.array(["12 kg", "8 lb", "9 kg"]))
     (['km/h'], ['kg', 'lb'])
+    >>> find_units(pa.array(["12 kg", "8 KG", "9 kg"]))
+    ['kg']
     """
     found = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
-    counts, have, units = pc.value_counts(found).to_pylist(), 0, list[str]()
-    for one in sorted(counts, key=lambda one: -one["counts"]):
-        units.append(one["values"])
-        have += one["counts"]
+    counts = dict[str, int]()
+    # A unit is named as it is spelt most often.
+    for one in sorted(pc.value_counts(found).to_pylist(), key=lambda one: -one["counts"]):
+        unit = next((unit for unit in counts if is_same_unit(unit, one["values"])), one["values"])
+        counts[unit] = counts.get(unit, 0) + one["counts"]
+    have, units = 0, list[str]()
+    for unit in sorted(counts, key=lambda unit: -counts[unit]):
+        units.append(unit)
+        have += counts[unit]
         if have >= AGREEMENT * len(values):
             return units
     return []
