@@ -266,7 +266,7 @@ def _find_points(columns: Mapping[str, pa.Array]) -> set[str]:
 
 
 def _reads_plain(form: Notation, present: pa.Array) -> bool:
-    """Whether values are plain numbers that a notation of numbers reads as well: 12, or 1.5 if its mark is the point."""
+    """Whether values are plain numbers that a notation reads as well: 12, or 1.5 if its mark is the point."""
     plain = PATTERNS[Kind.NUMBER] if form.decimal == "." else _WHOLE
     reads = form.kind is Kind.NUMBER and count_matches(present, form.pattern) >= count_matches(present, plain)
     return reads and _is_of(present, plain)
