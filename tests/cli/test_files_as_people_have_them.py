@@ -158,6 +158,21 @@ def test_a_model_reads_the_notations_that_it_has_learned_from(in_a_folder):
     assert [line.split(",")[1] for line in found[1:]] == [line.split(",")[1] for line in whole[30:36]]
 
 
+def test_a_model_keeps_its_notations_if_the_first_records_leave_them_open(in_a_folder):
+    def make(row, random):
+        return f"{row % 28 + 1:02}/{row // 28 % 12 + 1:02}/2020\t{row % 9 + 1},{row % 900 + 100}.50\t{row % 7}"
+
+    write_table(Path("a.tsv"), "when\tprice\ty", make)
+    told = run("fit", "a.tsv", "--target", "y", "--model", "m", "--no-report", "--task", "regression").stderr
+    assert "'when': date, read as day/month/year" in told
+    lines = ["when\tprice", *["\t12"] * 1500, *["02/03/2020\t1,234.50"] * 50]
+    Path("b.tsv").write_text("\n".join([*lines, ""]))
+    found = run("predict", "m", "b.tsv").stdout.splitlines()
+    Path("c.tsv").write_text("when\tprice\n2020-03-02\t1234.5\n")
+    # The number of the row differs.
+    assert found[-1].split(",")[1:] == run("predict", "m", "c.tsv").stdout.splitlines()[1].split(",")[1:]
+
+
 def test_a_column_with_several_units_is_named(in_a_folder):
     loads = ("{0} kg", "{0}500 g")
     write_table(Path("a.csv"), "load,y", lambda row, random: f"{loads[row % 3 > 1].format(row % 50)},{random.normal()}")

@@ -15,6 +15,8 @@ FIT = ("fit", "t.csv", "--target", "y")
         ((*FIT, "--top", "ten"), "--top must be a whole number. Got 'ten'."),
         ((*FIT, "--top", "-1"), "--top must be at least 0. Got -1."),
         ((*FIT, "--fdr", "5%"), "--fdr must be a number. Got '5%'."),
+        ((*FIT, "--fdr", "nan"), "--fdr must be a number. Got 'nan'."),
+        ((*FIT, "--fdr=-NaN"), "--fdr must be a number. Got '-NaN'."),
         ((*FIT, "--fdr", "3"), "--fdr must be at most 1. Got 3."),
         (("score", "m", "t.csv", "--threshold", "3"), "--threshold must be at most 1. Got 3."),
         ((*FIT, "--model"), "--model needs a value."),

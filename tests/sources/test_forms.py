@@ -9,6 +9,7 @@ import pytest
 
 from redescend.errors import ParameterError
 from redescend.sources import Kind, open_source
+from redescend.sources.notations import find_notation
 
 
 def read(text: str, **options):
@@ -64,6 +65,16 @@ def test_a_unit_in_other_capitals_may_be_another_unit():
     assert [bad.reason for bad in batch.bad] == ["column 'x': '5 MW' is not a number in mW"]
 
 
+@pytest.mark.parametrize(("unit", "other"), [("kg", "KG"), ("Hz", "hz"), ("kWh", "kwh"), ("years", "Year")])
+def test_spellings_of_a_unit_are_one_unit(unit, other):
+    texts = [f"{number} {other if number % 3 else unit}" for number in range(1, 41)]
+    source, batch = read("x;y\n" + "".join(f"{text};1\n" for text in texts))
+    assert source.kinds["x"] is Kind.NUMBER
+    assert batch.table.column("x").to_pylist() == list(range(1, 41))
+    texts = [f"{number} {'mW' if number % 3 else 'MW'}" for number in range(1, 41)]
+    assert read("x;y\n" + "".join(f"{text};1\n" for text in texts))[0].kinds["x"] is Kind.TEXT
+
+
 def test_what_is_ambiguous_is_decided_by_others_or_stays_text():
     assert read("a\tb\n1,234\tx\n2,345\ty\n")[0].kinds["a"] is Kind.TEXT
     # Plain numbers of other columns decide, too.
@@ -95,6 +106,38 @@ def test_known_notations_decide_what_a_file_leaves_open():
     _, batch = read("n\tday\n1,5\tsoon\n2,5\t02/03/2020\n3,5\tlater\n", forms=known, kinds={"day": Kind.DATE})
     assert batch.table.column("day").to_pylist() == [datetime(2020, 3, 2)]
     assert [bad.row for bad in batch.bad] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("known", "first", "then", "value"),
+    [
+        (["day/month/year"], "", "02/03/2020", datetime(2020, 3, 2)),
+        (["1,234.5"], "", "1,234.50", 1234.5),
+        (["1,234.5"], "12", "1,234.50", 1234.5),
+        (["1,234.5"], "12.25", "1,234.50", 1234.5),
+        (["1.234,5"], "12", "1.234,50", 1234.5),
+        (["1.234,5"], "12", "1,250", 1.25),
+        (["1.234,5", "kg"], "12", "2,5 kg", 2.5),
+        (["1,234.5", "kg"], "12", "2.5 kg", 2.5),
+        (["1,234.5", "kg"], "", "2.5 kg", 2.5),
+    ],
+)
+def test_known_notations_are_kept_if_the_first_records_have_none(known, first, then, value):
+    forms = {"x": find_notation(*known)}
+    lines = [f"{first}\t1"] * 1500 + [f"{then}\t1"] * 50
+    source = open_source(io.BytesIO("\n".join(["x\ty", *lines, ""]).encode()), forms=forms)
+    batches = list(source.batches(["x", "y"], in_order=True))
+    assert not any(batch.bad for batch in batches)
+    assert [x for batch in batches for x in batch.table.column("x").to_pylist()][-50:] == [value] * 50
+
+
+def test_a_known_notation_is_left_where_only_plain_numbers_are_read():
+    forms = read("x\ty\n1,234.50\t1\n2,345.25\t1\n")[0].forms
+    assert list(forms) == ["x"]
+    _, batch = read("x\ty\n" + "1.5\t1\n" * 19 + "inf\t1\n", forms=forms)
+    assert not batch.bad
+    _, batch = read("x\ty\n2020-01-01\t1\n", forms=read("x\ty\n31/01/2020\t1\n")[0].forms)
+    assert batch.table.column("x").to_pylist() == [datetime(2020, 1, 1)]
 
 
 @pytest.mark.parametrize(

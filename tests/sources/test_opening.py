@@ -172,6 +172,66 @@ def test_a_file_of_which_nothing_can_be_made_is_refused_in_a_sentence(tmp_path, 
     assert str(refusal.value).endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.csv", "Sales 2020\n\na,b\n1,2\n3,4\n", "must be first."),
+        ("a.csv", "Sales\nall shops\na;b\n1;2,5\n3;4,5\n", "must be first."),
+        ("a.csv", "Sales\nshop;2019;2020\n" + "x;1,5;2\n" * 30, "must be first."),
+        ("a.csv", "Sales\nday|\n" + "2020-01-01|x\n" * 30, "must be first."),
+        ("a.csv", "Sales\n,a\n" + "1,x\n" * 30 + "the end\n", "must be first."),
+        ("a.tsv", "Sales, 2020\na\tb\n" + "1,5\tx\n" * 30, "must be first."),
+        ("a.csv", "sep=;\nSales, 2020\na;b\n" + "1,5;x\n" * 30, "must be first."),
+        ("a.csv", 'Sales\n"a";"b;c"\n' + '"1,5";"x;y"\n' * 30, "must be first."),
+        # Without numbers, the first line may be a header of one column as well.
+        (
+            "a.csv",
+            "Staff\nname,city\n" + "Ann,Rome\n" * 30,
+            "must be first, or write values that contain ',' in quotes.",
+        ),
+    ],
+)
+def test_lines_above_a_header_are_refused_with_what_to_do(tmp_path, name, data, words):
+    (tmp_path / name).write_text(data)
+    with pytest.raises(DataError, match="Remove the lines above the header") as refusal:
+        open_source(tmp_path / name)
+    assert str(refusal.value).endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "decimal", "read"),
+    [
+        ("s.tsv", "1,25 3,5 -0,75", ",", [1.25, 3.5, -0.75]),
+        ("s.tsv", "1,25 3,5 -0,75", None, [1.25, 3.5, -0.75]),
+        ("names.tsv", "Smith,_John Doe,_Jane", None, ["Smith, John", "Doe, Jane"]),
+        ("pairs.tsv", "a;1 b;2", None, ["a;1", "b;2"]),
+        ("notes.csv", "a;_b c;_d", None, ["a; b", "c; d"]),
+        ("notes.csv", "red|5 blue|3", None, ["red|5", "blue|3"]),
+        ("notes.csv", "n/a;_NA x;_3 y;_5", None, ["n/a; NA", "x; 3", "y; 5"]),
+        ("notes.csv", '"a,_b" "c,_d"', None, ["a, b", "c, d"]),
+    ],
+)
+def test_a_column_of_texts_or_numbers_that_contain_delimiters_is_read(tmp_path, name, values, decimal, read):
+    values = values.replace("_", "\0").split()
+    (tmp_path / name).write_text("\n".join(["value", *values * 40, ""]).replace("\0", " "))
+    source = open_source(tmp_path / name, decimal=decimal)
+    [batch] = source.batches(["value"])
+    assert batch.table.column("value").to_pylist() == read * 40
+    assert not batch.bad
+
+
+@pytest.mark.parametrize("decimal", [None, ","])
+def test_a_column_of_decimal_commas_has_no_title(tmp_path, decimal):
+    (tmp_path / "a.csv").write_text("\n".join(["price", *["1,25", "3,5"] * 40, ""]))
+    [batch] = open_source(tmp_path / "a.csv", decimal=decimal).batches(["price"])
+    assert {bad.reason for bad in batch.bad} == {"2 values where the header has 1"}
+
+
+def test_a_file_without_the_header_of_its_model_has_no_title(tmp_path):
+    (tmp_path / "a.csv").write_text("x\na;1\n" + "b;2\n" * 40)
+    assert open_source(tmp_path / "a.csv", columns=["note"]).columns == ["note"]
+
+
 def test_what_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"x\n1\n")
     (tmp_path / "b.jsonl").write_bytes(b'{"x": 1}\n')

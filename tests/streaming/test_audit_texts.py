@@ -67,6 +67,42 @@ def test_blocks_of_dates_out_of_order_are_found_whole(wrong, shift, found):
     assert [one.row for one in late] == list(found)
 
 
+def test_dates_that_are_too_high_and_too_low_hide_no_others():
+    random = np.random.default_rng(5)
+    days = np.sort(random.uniform(0.0, 2000.0, 20_000))
+    wrong = np.sort(random.choice(20_000, 180, replace=False))
+    days[wrong] += np.where(random.random(180) < 0.5, 365.0, -365.0)
+    late = {one.row for one in find_late_dates("day", days, np.arange(20_000))}
+    # A date that is too high near the end, or too low near the beginning, may still be in order.
+    assert len(late & set(wrong.tolist())) >= 150
+    assert len(late - set(wrong.tolist())) <= 2
+
+
+@pytest.mark.parametrize("shift", [-365.0, 365.0])
+@pytest.mark.parametrize(("rows", "first", "size"), [(60, 30, 3), (600, 200, 40), (1000, 950, 50)])
+def test_blocks_of_any_size_up_to_a_tenth_are_listed_whole(rows, first, size, shift):
+    days = np.arange(float(rows)) / 10.0
+    days[first : first + size] += shift
+    late = [one.row for one in find_late_dates("day", days, np.arange(rows))]
+    # Dates that are too high at the end are in order.
+    assert late == (list(range(first, first + size)) if first + size < rows or shift < 0 else [])
+
+
+@pytest.mark.parametrize(
+    ("starts", "length"),
+    [
+        ([0.0, 0.0], 300),  # two halves
+        ([0.0, 940.0], 1000),  # an overlap
+        ([0.0, -5000.0], 300),
+        ([0.0] * 20, 100),  # groups that no column numbers
+    ],
+)
+def test_where_dates_begin_again_only_the_first_is_listed(starts, length):
+    days = np.concatenate([start + np.arange(float(length)) for start in starts])
+    late = [one.row for one in find_late_dates("day", days, np.arange(len(days)))]
+    assert late == [length * part for part in range(1, len(starts))]
+
+
 def make_table() -> pa.Table:
     random = np.random.default_rng(0)
     day = (np.datetime64("2020-01-01") + np.arange(600)).astype("datetime64[us]")

@@ -87,6 +87,8 @@ def _describe_value(error: Any) -> str:
     for pattern, words in RULES.items():
         if found := re.fullmatch(pattern, error.message, re.DOTALL):
             value = details[0]["input"] if details else error.message.split(" is not ")[0].strip("'")
+            if str(value).strip().lower().lstrip("+-") == "nan":  # not in any range
+                return f"must be a number. Got {quote(value)}."
             got = value if "at least" in words or "at most" in words else quote(value)
             return f"{found.expand(words).replace(chr(39), '').removesuffix('.0')}. Got {got}."
     if found := re.fullmatch(RANGE, error.message):

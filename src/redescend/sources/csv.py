@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -36,6 +35,7 @@ from redescend.sources.notations import Notation, infer_notations, may_be_number
 from redescend.sources.readers import Text
 from redescend.sources.splitter import Grammar, split
 from redescend.sources.text import BOM, INVALID_UTF8, Head, TextFile
+from redescend.sources.titles import Header, find_header
 
 OTHER_DELIMITERS = ("\t", ";", "|")
 
@@ -126,19 +126,35 @@ class CsvFile(TextFile):
         return kinds | {name: form.kind for name, form in sure.items()}, {}
 
     def _check_for_title(self, names: Sequence[str]) -> None:
-        """Raise an error if the first line is a title: a single value, where most records have several."""
-        if len(names) > 1 or not self.options.header:
+        """Raise an error if the first line is a title: a single value above a header that has several."""
+        if len(names) > 1 or not self.head.header:
             return
-        texts = [np.frombuffer(chunk.data, np.uint8) for chunk in self.sample if chunk.reason is None]
-        for delimiter in (",", *OTHER_DELIMITERS):
-            grammar = replace(self.head.grammar, delimiter=ord(delimiter))
-            counts = Counter(count for text in texts for count in grammar.bounds(text)[0][:, 2].tolist())
-            values, records = max(counts.items(), key=lambda one: one[1], default=(1, 0))
-            if values > 1 and 2 * records > counts.total():
-                raise DataError(
-                    f"{self.name} begins with a line of one value, {quote(names[0])}, but {records:,} of the first "
-                    f"{counts.total():,} records have {values}. Remove the lines above the header, which must be first."
-                )
+        own = chr(self.head.grammar.delimiter)
+        # The comma is a guess if the first line has no delimiter.
+        others = () if self.delimiter or own != "," else OTHER_DELIMITERS
+        found = {delimiter: self._find_header(delimiter) for delimiter in (own, *others)}
+        # Texts contain the delimiter of the file in quotes only, but may contain others.
+        header = next((one for one in found.values() if one is not None and one.certain), found[own])
+        if header is not None:
+            quotes = "" if header.certain else f", or write values that contain {quote(own)} in quotes"
+            raise DataError(
+                f"{self.name} begins with a line of one value, {quote(names[0])}, but {header.records:,} of the first "
+                f"{header.total:,} records have {header.values}. Remove the lines above the header, which must be "
+                f"first{quotes}."
+            )
+
+    def _find_header(self, delimiter: str) -> Header | None:
+        """Find a header below the first line, if this is the delimiter."""
+        parser = CsvParser([], {}, replace(self.head.grammar, delimiter=ord(delimiter)))
+        counts, records = list[int](), list[bytes]()
+        for chunk in self.sample:
+            if chunk.reason is None:
+                bounds = parser.grammar.bounds(np.frombuffer(chunk.data, np.uint8))[0].tolist()
+                counts += [count for *_, count in bounds]
+                records += [chunk.data[low:high] for low, high, _ in bounds]
+        return find_header(
+            counts, lambda place: [value.decode(errors="replace") for value in parser.fields(records[place])]
+        )
 
     def parser(self, kinds: Mapping[str, Kind]) -> CsvParser:
         return CsvParser(self.names or [], kinds, self.head.grammar, self.zoned, self.forms, self.head.header)

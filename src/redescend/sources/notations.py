@@ -35,6 +35,7 @@ _UNITS = (
 _ORDERED = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
 _WITH_UNIT = rf"^\s*[-+]?(?:0(?:[.,]\d*)?|[1-9][\d.,'’ ]*)\s*(?P<unit>(?i:{_ORDERED}))s?\s*$"
 FEWEST_WITH_UNIT = 10  # the fewest different values of a column of numbers with a unit
+_WHOLE = r"^\s*[-+]?\d+\s*$"
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 
@@ -114,12 +115,19 @@ def find_units(values: pa.Array) -> list[str]:
 
     >>> find_units(pa.array(["12.5 km/h", "8 km/h"])), find_units(pa.array(["12 kg", "8 lb", "9 kg"]))
     (['km/h'], ['kg', 'lb'])
+    >>> find_units(pa.array(["12 kg", "8 KG", "9 kg"]))
+    ['kg']
     """
     found = pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit").drop_null()
-    counts, have, units = pc.value_counts(found).to_pylist(), 0, list[str]()
-    for one in sorted(counts, key=lambda one: -one["counts"]):
-        units.append(one["values"])
-        have += one["counts"]
+    counts = dict[str, int]()
+    # A unit is named as it is spelt most often.
+    for one in sorted(pc.value_counts(found).to_pylist(), key=lambda one: -one["counts"]):
+        unit = next((unit for unit in counts if is_same_unit(unit, one["values"])), one["values"])
+        counts[unit] = counts.get(unit, 0) + one["counts"]
+    have, units = 0, list[str]()
+    for unit in sorted(counts, key=lambda unit: -counts[unit]):
+        units.append(unit)
+        have += counts[unit]
         if have >= AGREEMENT * len(values):
             return units
     return []
@@ -202,7 +210,8 @@ def infer_notations(
     """Infer the notations of text columns that are not of a plain kind.
 
     `decimal` is the decimal mark, if known, and `likely` the one to assume if no number tells it. `known` are the
-    notations of the same columns elsewhere: they decide where a column is ambiguous, or has no notation of its own.
+    notations of the same columns elsewhere: they decide where a column is ambiguous, or has no notation of its own, as
+    where it has no values or plain numbers.
 
     >>> texts = {"a": ["1,5", "2,25"], "b": ["1,234"], "c": ["31.01.2020 00:00"], "d": ["€ 3"]}
     >>> notations = infer_notations({name: pa.array(column) for name, column in texts.items()})
@@ -216,7 +225,9 @@ def infer_notations(
         present, own = column.drop_null(), known.get(name)
         mark = decimal or (own and own.decimal)
         plain = (pattern for kind, pattern in PATTERNS.items() if mark != "," or kind is not Kind.NUMBER)
-        if not len(present) or any(_is_of(present, pattern) for pattern in plain):
+        if not len(present) or (own is not None and _reads_plain(own, present)):
+            continue
+        if any(_is_of(present, pattern) for pattern in plain):
             notations.pop(name, None)
             continue
         dates = [form for form in DATE_FORMS if _is_of(present, form.pattern)]
@@ -235,7 +246,7 @@ def infer_notations(
                 continue
             numbers = [numbers[int(np.argmax(counts))]]
         if numbers:
-            notations[name] = numbers[0]
+            notations[name] = next((form for form in numbers if own and form.decimal == own.decimal), numbers[0])
             clear |= {name} if count_matches(present, r"[.,]\d") else set()
     marks = {decimal} if decimal else {notations[name].decimal for name in clear}
     for name, forms in unclear.items():
@@ -252,6 +263,13 @@ def _find_points(columns: Mapping[str, pa.Array]) -> set[str]:
     present = (column.drop_null() for column in columns.values())
     plain = (values for values in present if len(values) and _is_of(values, PATTERNS[Kind.NUMBER]))
     return {form.decimal} if any(count_matches(values, form.distinctive) for values in plain) else set()
+
+
+def _reads_plain(form: Notation, present: pa.Array) -> bool:
+    """Whether values are plain numbers that a notation reads as well: 12, or 1.5 if its mark is the point."""
+    plain = PATTERNS[Kind.NUMBER] if form.decimal == "." else _WHOLE
+    reads = form.kind is Kind.NUMBER and count_matches(present, form.pattern) >= count_matches(present, plain)
+    return reads and _is_of(present, plain)
 
 
 def _is_of(present: pa.Array, pattern: str) -> bool:

@@ -8,6 +8,7 @@ closeness says nothing, and only case, blanks and punctuation are compared.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ NATURAL = 0.05  # if a larger share of rows are copies, few values are possible,
 STRETCHES = 100  # parts of a table in which suspects are counted
 EXAMPLES = 5  # copies, or dates out of order, that are described
 MOST_GROUPS = 2  # groups of rows for each time that dates begin again, at most
+LARGEST = 0.1  # the largest share of dates that are out of order; if there are more, dates begin again
 IN_ORDER = 0.98  # the share of dates that must not be before the last one, for a column to be in order
 
 
@@ -196,7 +198,7 @@ def find_late_dates(name: str, values: Array, rows: Array, groups: Iterable[Arra
         return []
     if np.mean(steps >= 0) < IN_ORDER:
         return []
-    late, back = set[int](), steps < 0
+    back = steps < 0
     for numbers in groups:
         begins = np.diff(numbers) > 0
         if np.count_nonzero(begins) <= MOST_GROUPS * np.count_nonzero(steps < 0):
@@ -204,28 +206,56 @@ def find_late_dates(name: str, values: Array, rows: Array, groups: Iterable[Arra
     # Where dates begin again with a group, those of the last one do not count.
     parts = np.split(np.arange(len(values)), np.flatnonzero((steps < 0) & ~back) + 1)
     most = max(round((1.0 - IN_ORDER) * len(values)), 1)
-    for part in parts:
-        first, own = int(part[0]), values[part]
-        for place in np.flatnonzero(back[part[:-1]]).tolist():
-            late.update(first + wrong for wrong in _find_wrong(own, place + 1, most))
-    return [LateDate(int(rows[place]), name, float(values[place])) for place in sorted(late)]
+    late = [int(part[0]) + wrong for part in parts for wrong in _find_wrong(values[part], most)]
+    return [LateDate(int(rows[place]), name, float(values[place])) for place in late]
 
 
-def _find_wrong(values: Array, place: int, most: int) -> range:
-    """Find the fewest rows around a step back to this place whose removal leaves the others in order.
+def _find_wrong(values: Array, most: int) -> list[int]:
+    """Find the fewest rows whose removal leaves the others in order.
 
-    If there are `most` on both sides, only the first one after the step is returned.
+    Either side of a step back may be wrong if it is followed by about as many rows as it follows, and if these are at
+    least `most`, or if too many rows would be removed. Then only the first row after the step is returned.
 
     >>> days = np.arange(1000.0)
-    >>> days[500:510] += 3650.0
-    >>> _find_wrong(days, 510, 20)
-    range(500, 510)
+    >>> days[500:504] += 3650.0
+    >>> days[700] -= 3650.0
+    >>> _find_wrong(days, 20)
+    [500, 501, 502, 503, 700]
     """
-    before = _count_leading(values[max(place - most, 0) : place][::-1] > values[place])
-    after = _count_leading(values[place : place + most] < values[place - 1])
-    if before == after == most > 1:
-        return range(place, place + 1)
-    return range(place - before, place) if before <= after else range(place, place + after)
+    steps = np.flatnonzero(np.diff(values) < 0) + 1
+    removed = np.flatnonzero(~_find_ordered(values))
+    if len(removed) > max(LARGEST * len(values), BLOCK):
+        return [int(step) for step in steps]
+    wrong = list[int]()
+    for block in np.split(removed, np.flatnonzero(np.diff(removed) != 1) + 1):
+        near = steps[(steps >= block[0]) & (steps <= block[-1] + 1)] if len(block) >= most > 1 else steps[:0]
+        unclear = any(_is_unclear(values, step) for step in near.tolist())
+        wrong += (near if unclear else block).tolist()
+    return wrong
+
+
+def _find_ordered(values: Array) -> Array:
+    """A mask of the most rows that are in order: a longest subsequence that does not decrease."""
+    # Rows that are in order with all others are always part of it.
+    ordered = (values >= np.maximum.accumulate(values)) & (values <= np.minimum.accumulate(values[::-1])[::-1])
+    places = np.flatnonzero(~ordered)
+    ends, last, before = list[float](), list[int](), list[int]()
+    for number, value in enumerate(values[places].tolist()):
+        length = bisect.bisect_right(ends, value)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1], last[length : length + 1] = [value], [number]
+    number = last[-1] if last else -1
+    while number >= 0:
+        ordered[places[number]] = True
+        number = before[number]
+    return ordered
+
+
+def _is_unclear(values: Array, place: int) -> bool:
+    """Whether about as many rows before a step back to this place as after it may be wrong."""
+    before = _count_leading(values[:place][::-1] > values[place])
+    after = _count_leading(values[place:] < values[place - 1])
+    return max(before, after) < 2 * min(before, after)
 
 
 def _count_leading(mask: Array) -> int:
