@@ -134,16 +134,11 @@ class Densities:
         good, bad = np.maximum(self.clean, 1e-300), np.maximum(self.bad, 1e-300)
         # The log-odds that what is far away is another population, or only a heavy tail.
         histograms = [counts.sum(axis=0), counts[0] + 0.1 * counts[1], counts[1] + 0.1 * counts[0]]
-        gains = np.array([find_drops(h) for h in histograms])
-        split = gains.max(axis=0).argmax() if gains.max() > 0 else 56
-        seen = np.max([*gains, find_gaps(histograms[0])], axis=0)
+        seen = np.max([*map(find_drops, histograms), find_gaps(histograms[0])], axis=0)
         plain = np.log(good) - np.log(bad)
         needed = 2 * (np.log(max(counts[plain < -1.1].sum(), 1)) - 1)
         group = self.bad[:, seen > needed].sum(axis=1) @ n / n.sum()
         tail = np.minimum(needed - seen, -1.1)
-        # Much evidence for a second group speaks against families that take it for their tail.
-        sure = 1.5 * np.clip((gains.max() - max(needed, 0)) / 150, 0, 1)
-        good = np.where((plain < -1.1) & (np.arange(56) >= split), good * np.exp(-sure), good)
         another = np.maximum(120 * (group - 0.35), tail)
         plain = np.log(good + sigmoid(another) * bad) - np.log(sigmoid(-another) * bad)
         # They fall with the size of the residual, by a thousandth a cell at least.

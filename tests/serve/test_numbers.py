@@ -52,7 +52,7 @@ def read_both_ways(schema: Schema, body: bytes):
     """The batch of the short way, or None, and what the long way makes of the same lines."""
     records = read_records(body, JSON, NumericRecords(schema))
     lines, numbers = records.split(), records.numbers
-    short = None if numbers is None else NumericBatch.join([numbers], 5)
+    short = None if numbers is None else NumericBatch.from_requests([numbers], 5)
     batch = RecordParser({name: schema.kinds[name] for name in schema.columns}, "m").parse(lines, 5)
     return short, batch, EncodedBatch(schema, batch.table, target=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from redescend.errors import ParameterError
 from redescend.sources import Kind, open_source
-from redescend.sources.notations import find_notation
+from redescend.sources.notations import notation_by_name
 
 
 def read(text: str, **options):
@@ -123,7 +123,7 @@ def test_known_notations_decide_what_a_file_leaves_open():
     ],
 )
 def test_known_notations_are_kept_if_the_first_records_have_none(known, first, then, value):
-    forms = {"x": find_notation(*known)}
+    forms = {"x": notation_by_name(*known)}
     lines = [f"{first}\t1"] * 1500 + [f"{then}\t1"] * 50
     source = open_source(io.BytesIO("\n".join(["x\ty", *lines, ""]).encode()), forms=forms)
     batches = list(source.batches(["x", "y"], in_order=True))

@@ -176,7 +176,7 @@ class ModelConfig:
         models = np.shape(state["states"])
         if self.transform is None:
             order: Any = state.get("order")
-            self._check_order(order, dim)
+            self._check_saved_order(order, dim)
             require(models == (outputs, layout.row_size(width, order)), owner, f"states of shape {models}")
             shape = Shape(dim, outputs, self.loss, self.fit_intercept, self.average)
             engine: Engine = SelfTuningEngine(shape, order, missing, linked=True)
@@ -195,7 +195,7 @@ class ModelConfig:
         shapes = np.shape(forests.get("X"))[1:], np.shape(forests.get("target"))[1:]
         require(shapes == ((dim,), (outputs,)), owner, f"records of shape {shapes[0]}")
         order = state["linear"].get("order")
-        self._check_order(order, dim)
+        self._check_saved_order(order, dim)
         require(np.shape(state["linear"].get("states"))[:1] == (outputs,), owner, "another number of outputs")
         engine = NonlinearEngine(dim, outputs, self.loss, order, missing)
         engine.restore(state)
@@ -207,7 +207,7 @@ class ModelConfig:
             return 2
         return resolve_order(self.order, dim + self.fit_intercept, sparse)
 
-    def _check_order(self, order: Any, dim: int) -> None:
+    def _check_saved_order(self, order: Any, dim: int) -> None:
         """Check the order in a state; where the rows are sparse, 'auto' is 1."""
         allowed = (1, self.choose_order(dim)) if self.order == "auto" else (self.order,)
         require(type(order) is int and order in allowed, "an engine", f"the order {order!r}")

@@ -136,13 +136,13 @@ class SelfTuningEngine(Engine):
         out[:, :size] = models[:, :size].reshape(-1, *shape).swapaxes(1, 2).reshape(len(models), size)
         return out
 
-    def _dense_states(self) -> Array:
+    def _table_states(self) -> Array:
         """The states, arranged for tables."""
         return self._transpose_states(self.models, False) if self.sparse else self.models
 
     def _unpack_states(self) -> dict[str, Array]:
         """The arrays of all outputs by name."""
-        return unpack(layout.SPECS, self._dense_states(), layout.dims_of(self.width, self.order))
+        return unpack(layout.SPECS, self._table_states(), layout.dims_of(self.width, self.order))
 
     # --- predicting and scoring ---
 
@@ -150,7 +150,7 @@ class SelfTuningEngine(Engine):
         if len(self.means) and self.row_count > self.means[0, -1]:
             actions = self.means[:, :-1]
         else:
-            actions = read_actions(self._dense_states().reshape(1, -1), self.config, self.outputs, self.dim)
+            actions = read_actions(self._table_states().reshape(1, -1), self.config, self.outputs, self.dim)
         actions = np.nan_to_num(actions)
         intercepts = actions[:, -1:] if self.intercept else np.zeros((self.outputs, 1))
         coefficients = labels.apply_link(self.link, actions[:, : self.dim], constant=0.0)
@@ -190,7 +190,7 @@ class SelfTuningEngine(Engine):
         """Split rows into tables, each with the states of the features that it has: sparse rows have few."""
         if isinstance(X, np.ndarray):
             table = np.require(X, np.float64, ["C", "A", "W"])
-            yield slice(None), table, self._dense_states().reshape(1, -1), self.config
+            yield slice(None), table, self._table_states().reshape(1, -1), self.config
             return
         parts = self._unpack_states()
         for first in range(0, X.shape[0], SCORED_ROWS):
@@ -205,7 +205,7 @@ class SelfTuningEngine(Engine):
     def _select_features(self, parts: Mapping[str, Array], chosen: Array) -> Array:
         """Select the states of some features; they predict the same where the others are 0."""
         if self.order == 2:
-            return self._dense_states().reshape(1, -1)
+            return self._table_states().reshape(1, -1)
         width = max(len(chosen), 1)
         out = np.tile(layout.new_row(width, self.order), (self.outputs, 1))
         small = unpack(layout.SPECS, out, layout.dims_of(width, self.order))

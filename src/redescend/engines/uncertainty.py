@@ -105,7 +105,7 @@ def leave_out_logits(X: Any, Y: Array, logits: Array, weights: Array) -> Array:
         return logits
     table, out = standardize(X, *_compute_mean_and_spread(X)), logits.copy()
     for output, y, weight in zip(out, Y, weights, strict=True):
-        output -= _leave_out(table, y, weight, expit(output))[0]
+        output -= _influence_on_own_logit(table, y, weight, expit(output))[0]
     return out
 
 
@@ -120,7 +120,7 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
     table, out = standardize(X, mean, spread), logits.copy()
     average, variances = np.zeros((table.shape[1],) * 2), np.zeros(len(table))
     for output, y, weight, shares in zip(out, Y, weights, label_probabilities(logits)[-len(Y) :], strict=True):
-        change, variance, covariance = _leave_out(table, y, weight, shares)
+        change, variance, covariance = _influence_on_own_logit(table, y, weight, shares)
         output -= change
         average += covariance / len(Y)
         variances += variance / len(Y)
@@ -128,13 +128,13 @@ def leave_out_labels(X: Any, Y: Array, logits: Array, weights: Array) -> tuple[A
     return out * _compute_shrinkage(table, variances, typical), Uncertainty(typical, mean, spread, average)
 
 
-def _leave_out(table: Array, y: Array, weight: Array, shares: Array) -> tuple[Array, Array, Array]:
+def _influence_on_own_logit(table: Array, y: Array, weight: Array, probability: Array) -> tuple[Array, Array, Array]:
     """What each row adds to its own logit, by one Newton step; the variance of the logit without it; the covariance."""
-    curvature = weight * shares * (1.0 - shares)
+    curvature = weight * probability * (1.0 - probability)
     covariance = np.linalg.inv(_compute_curvature(table, curvature, RIDGE))
     variance = np.einsum("ij,ij->i", table @ covariance, table)
     rest = 1.0 - np.clip(variance * curvature, 0.0, MOST_LEVERAGE)
-    return np.nan_to_num(weight * variance / rest * (0.5 * (y + 1.0) - shares)), variance / rest, covariance
+    return np.nan_to_num(weight * variance / rest * (0.5 * (y + 1.0) - probability)), variance / rest, covariance
 
 
 def _compute_mean_and_spread(X: Any) -> tuple[Array, Array]:

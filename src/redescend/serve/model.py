@@ -247,7 +247,7 @@ class ServedModel:
 
     def _join_numbers(self, requests: list[LearnRequest], before: int) -> NumericBatch | None:
         numbers = [request.records.numbers for request in requests if request.records.numbers is not None]
-        return NumericBatch.join(numbers, before) if len(numbers) == len(requests) else None
+        return NumericBatch.from_requests(numbers, before) if len(numbers) == len(requests) else None
 
     def _commit_pending(self, requests: list[LearnRequest]) -> list[Answer]:
         if len(self.pending) >= SAMPLE and not self._disk_failed:

@@ -148,7 +148,7 @@ class NumericBatch:
     bad: Sequence[Bad] = ()
 
     @staticmethod
-    def join(parts: Sequence[NumericRows], before: int) -> NumericBatch:
+    def from_requests(parts: Sequence[NumericRows], before: int) -> NumericBatch:
         """The records of some requests; `before` is the number of those before."""
         # NumPy would release the interpreter for each part, and wait for it.
         rows = np.frombuffer(b"".join([part.rows.data for part in parts])).reshape(-1, parts[0].rows.shape[1])

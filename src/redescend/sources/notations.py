@@ -187,10 +187,10 @@ DATE_FORMS = (
 )
 
 
-def find_notation(name: str, unit: str = "") -> Notation:
+def notation_by_name(name: str, unit: str = "") -> Notation:
     """The notation of this name, for numbers with a unit if it is not empty.
 
-    >>> find_notation("1.234,5", "kg").unit
+    >>> notation_by_name("1.234,5", "kg").unit
     'kg'
     """
     return next(form for form in (*_number_notations(unit), *DATE_FORMS) if form.name == name)

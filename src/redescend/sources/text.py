@@ -221,10 +221,10 @@ def parse_chunk(parser: Parser, chunk: TextChunk, mark: str | None = None) -> Pi
         places = np.arange(table.num_rows)
         return Piece(chunk.offset, chunk.stop, table, places, [], lambda place: split_once()[place], mark)
     records = parser.grammar.records(chunk.data)
-    return Piece(chunk.offset, chunk.stop, *_parse_one_by_one(parser, records), records.__getitem__, mark)
+    return Piece(chunk.offset, chunk.stop, *_parse_by_halving(parser, records), records.__getitem__, mark)
 
 
-def _parse_one_by_one(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
+def _parse_by_halving(parser: Parser, records: list[bytes]) -> tuple[pa.RecordBatch, Array, list[Bad]]:
     """Parse suspicious records alone and the others together; halve what cannot be parsed."""
     suspicious = parser.find_suspicious(records)
     pending = [*np.flatnonzero(suspicious)[:, None]]

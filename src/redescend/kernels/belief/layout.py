@@ -96,10 +96,6 @@ likely enough to be wrong for a list, but not likely clean either."""
 TAIL_EVIDENCE = 2.0
 """How many nats of evidence for a second group each factor of e in the number of outliers takes, beyond the first."""
 
-SURE, ENOUGH_EVIDENCE = 1.5, 150.0
-"""By how much outliers are less likely clean at most, in nats, and for how many nats of evidence beyond what is needed:
-the likelihoods of families, which count few records, do not say how sure a second group is."""
-
 LEVEL, LEARN_RATE = 0.9, 0.02
 FALSE_ALARMS = 0.1
 """The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""

@@ -18,13 +18,11 @@ from redescend.kernels.belief.cells import CELLS, FINE, LOWEST, MIDDLE, TILT, fi
 from redescend.kernels.belief.hypotheses import sigmoid
 from redescend.kernels.belief.layout import (
     CLEAN_PRIOR,
-    ENOUGH_EVIDENCE,
     FALSE_ALARMS,
     MANY,
     MANY_STEEP,
     MOST_RECORDS,
     NEIGHBOUR,
-    SURE,
     TAIL_EVIDENCE,
     TEMPERATURE,
     UNLIKELY,
@@ -101,23 +99,21 @@ def read_tail(counts: Array, others: Array, share: float, more: float, first: in
 
 
 @part
-def find_drops(counts: Array, others: Array, share: float, work: Array, out: Array) -> tuple[int, float]:
+def find_drops(counts: Array, others: Array, share: float, work: Array, out: Array) -> None:
     """Raise `out` to how much likelier the tail is if its hazard may fall once, in this cell or before it.
 
     That is a difference of log-likelihoods, for every cell. The histogram is `counts` and this share of `others`.
-    `work` has seven rows of cells. Returns the cell in which the fall makes the tail likeliest, and by how much.
+    `work` has seven rows of cells.
     """
     first = begin_tail(counts, others, share)
     count = read_tail(counts, others, share, 0.0, first, work)
     for back in range(2):
         fit_hazards(work, first + back * (count - 1), 1 - 2 * back, count, work[5 + back])
-    split, largest = CELLS, 0.0
+    largest = 0.0
     for cells in range(1, CELLS - first):
-        gain = work[5, cells - 1] + work[6, count - cells - 1] - work[5, count - 1] if cells < count else 0.0
-        if gain > largest:
-            split, largest = first + cells, gain
+        if cells < count:
+            largest = max(largest, work[5, cells - 1] + work[6, count - cells - 1] - work[5, count - 1])
         out[first + cells] = max(out[first + cells], largest)
-    return split, largest
 
 
 @part
@@ -278,14 +274,12 @@ def fit_densities(
             mass[sign, c] = here * (good + bad)
             log_odds[sign, c] = np.log(max(good, SMALLEST)) - np.log(max(bad, SMALLEST))
             unlikely += counts[sign, c] if log_odds[sign, c] < UNLIKELY else 0.0
-    spare, split, evidence, group = work_rows(work, 7, 7), CELLS, 0.0, 0.0
+    spare, group = work_rows(work, 7, 7), 0.0
     for c in range(CELLS):
         histogram[c] = 0.0
     for i in range(3):  # those of both signs, and of all records
         share = NEIGHBOUR if i < 2 else 1.0
-        cell, gain = find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
-        if gain > evidence:
-            split, evidence = cell, gain
+        find_drops(counts[i % 2], counts[1 - i % 2], share, spare, histogram)
     find_gaps(counts[0], counts[1], spare, histogram)
     # The more outliers there are, the more evidence for a second group they need.
     needed = TAIL_EVIDENCE * (np.log(max(unlikely, 1.0)) - 1.0)
@@ -293,13 +287,11 @@ def fit_densities(
     for sign in range(2):
         for c in range(CELLS):
             group += mass[sign, c] * sigmoid(-log_odds[sign, c]) if histogram[c] > needed else 0.0
-    # Much evidence speaks against the families that take a second group for their tail.
-    sure = SURE * min(max(evidence - max(needed, 0.0), 0.0) / ENOUGH_EVIDENCE, 1.0)
     many = MANY_STEEP * (group / records - MANY)
     for sign in range(2):
         for c in range(CELLS):
             another = max(many, min(needed - histogram[c], UNLIKELY))
-            odds = excuse(log_odds[sign, c] - (sure if c >= split and log_odds[sign, c] < UNLIKELY else 0.0), another)
+            odds = excuse(log_odds[sign, c], another)
             # A larger residual is never more likely clean, although the densities of few records may say so.
             log_odds[sign, c] = odds if c == 0 else min(odds, log_odds[sign, c - 1] - TILT)
     return outliers / records, find_threshold(log_odds, mass, FALSE_ALARMS)

@@ -17,7 +17,7 @@ from redescend.errors import DataError, suggest
 from redescend.numeric import Array
 from redescend.parameters import bad_parameter
 from redescend.sources import Batch, Kind, Source
-from redescend.sources.notations import NOTATIONS, Notation, find_notation, is_same_unit
+from redescend.sources.notations import NOTATIONS, Notation, is_same_unit, notation_by_name
 from redescend.state import CORRUPT
 from redescend.streaming.encoding.features import Feature, find_count, infer_feature, pool_rare_levels, quote_value
 from redescend.streaming.encoding.remarks import explain_values, find_exclusion, is_constant, list_few_values
@@ -166,7 +166,7 @@ class Schema:
     @property
     def forms(self) -> dict[str, Notation]:
         """The notations of columns of text that are read as numbers or dates."""
-        return {name: find_notation(form, self.units.get(name, "")) for name, form in self.notations.items()}
+        return {name: notation_by_name(form, self.units.get(name, "")) for name, form in self.notations.items()}
 
     def check_units(self, source: Source) -> None:
         """Raise if the numbers of a column have another unit in a source than in what the model has learned from."""
