@@ -67,7 +67,7 @@ def test_mistakes_are_named_as_on_the_command_line(in_a_folder, arguments, words
 
 @pytest.mark.parametrize("value", ["nan", "-NaN"])
 def test_no_number_is_between_others(in_a_folder, value):
-    assert run("fit", "t.csv", f"--fdr={value}", code=2).stderr.startswith("--fdr must be a number")
+    assert run(*FIT, f"--fdr={value}", code=2).stderr.startswith("--fdr must be a number")
 
 
 def test_defaults_in_a_file_may_be_one_name_and_are_named_if_they_are_wrong(in_a_folder):
