@@ -307,6 +307,19 @@ def test_an_interruption_between_tasks_ends_the_workers(tmp_path):
     wait_for(lambda: not local_workers())
 
 
+def test_an_interruption_of_the_workers_alone_changes_nothing(tmp_path, expected):
+    loky.get_reusable_executor().shutdown(wait=True)
+    store = Store(tmp_path)
+
+    def interrupt(task, seconds):
+        assert local_workers()
+        for worker in local_workers():
+            worker.send_signal(signal.SIGINT)
+
+    assert run(TASKS, store, slowly, jobs=2, done=interrupt) == len(TASKS)
+    assert exported(tmp_path) == expected
+
+
 def local_workers():
     return [child for child in psutil.Process().children() if "popen_loky" in " ".join(child.cmdline())]
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import multiprocessing.resource_tracker
 import os
 import re
+import signal
 import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,6 +169,7 @@ def _digest_task(metadata: dict[str, str], table: pa.Table) -> str:
 
 with needs_extra("Experiments need joblib and threadpoolctl", "experiments"):
     import joblib
+    from joblib.externals import loky
     from threadpoolctl import threadpool_limits
 
 Compute = Callable[[Task], pa.Table]
@@ -249,7 +252,8 @@ def _run_on_this_machine(
     parallel = joblib.Parallel(
         n_jobs=-1 if jobs is None else jobs, backend="loky", return_as="generator_unordered", batch_size=1
     )
-    outcomes = parallel(joblib.delayed(_compute_task)(compute, place, task) for place, task in work)
+    with _children_deaf_to_interrupts():
+        outcomes = parallel(joblib.delayed(_compute_task)(compute, place, task) for place, task in work)
     try:
         # Not `yield from`, which would close the outcomes before the warning below is silenced.
         for outcome in outcomes:  # noqa: UP028
@@ -264,6 +268,23 @@ def _run_on_this_machine(
             # An interruption leaves results that are never fetched.
             warnings.simplefilter("ignore", UserWarning)
             outcomes.close()
+
+
+@contextmanager
+def _children_deaf_to_interrupts() -> Generator[None, None, None]:
+    """Ctrl-C reaches the workers too, which would print tracebacks. This process ends them when it is interrupted."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Processes that joblib starts first, and each of which would end the mask.
+    multiprocessing.resource_tracker.ensure_running()
+    loky.backend.resource_tracker.ensure_running()
+    # Processes started here inherit the mask for good; this process hears of an interrupt afterwards.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_on_cluster(
