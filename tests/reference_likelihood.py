@@ -71,6 +71,19 @@ def normal(r: float, S: Any) -> Any:
     return np.exp(-np.minimum(a, 80.0)) * np.minimum(80.0 / np.maximum(a, 80.0), 1.0) / np.sqrt(2 * pi * S)
 
 
+def student3(r: Any, scale: Any) -> Any:
+    """The density of Student's t with three degrees of freedom."""
+    return 2 / (pi * sqrt(3) * scale * (1 + (r / scale) ** 2 / 3) ** 2)
+
+
+def cauchy(r: Any, scale: Any) -> Any:
+    return 1 / (pi * scale * (1 + (r / scale) ** 2))
+
+
+def residual_density(r: Any, s: Any, u: float) -> Any:
+    return pi * (student3(r, 2 / sqrt(3) * s) + cauchy(r, u))
+
+
 class Likelihood:
     """Judges records, and learns the scale of the noise and the shares of outliers; `Reference` has the state."""
 
@@ -119,9 +132,9 @@ class Likelihood:
         if self.name == "Pinball":
             R = 2 * R * np.where(R > 0, self.loss.setting, 1 - self.loss.setting)
         e, b, M = self.rate, min(self.mirrored, self.usually_flipped), y + predictions
-        likelihood = (1 - e - b) * (s / (R**2 + s**2) + u / (R**2 + u**2)) + 2 * e * self.far / (R**2 + self.far**2)
+        likelihood = (1 - e - b) * residual_density(R, s, u) + 2 * e * self.far / (R**2 + self.far**2)
         if b > 1e-6 and self.name not in ("Absolute", "Pinball"):
-            likelihood += b * (s / (M**2 + s**2) + u / (M**2 + u**2))
+            likelihood += b * residual_density(M, s, u)
         gate = 9 * s * s / (R * R + 9 * s * s)
         if self.name in ("Absolute", "Pinball"):
             believed = 0.98 * self.believe_quantile(y - predictions[self.lead] - self.middle, wide)

@@ -1,7 +1,7 @@
 """Judging a record: the score of the posterior, what the noise learns, and the weights and gates of members.
 
-A member is a forecaster with a scale of its own: of a Cauchy density of its residuals, or of its logits. Its weight is
-multiplied by its density of the record.
+A member is a forecaster with a scale of its own: of its residuals, or of its logits. Its weight is multiplied by its
+density of the record.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ from redescend.numeric import Array
 
 TIGHT = 9.0
 """The gate of a follower is one half at a residual of sqrt(TIGHT) of its own scales."""
+
+OWN_WIDTH = 2.0
+"""The width of the density of a member's residuals, in its own scales. A narrower one follows a change sooner, but lets
+members that are lucky with some records take weight."""
 
 REACTION = 0.15
 """The smallest gain of own scales."""
@@ -230,14 +234,23 @@ def adapt_scale(scale: float, r2: float, s2: float, gain: float) -> float:
 
 
 @part
+def residual_density(r2: float, s: float, u: float) -> float:
+    """2 pi times the density of a residual: the mean of Student's t3, of this width over sqrt(3), and Cauchy's."""
+    width = OWN_WIDTH * s
+    tail = r2 + width * width
+    return 2.0 * width / tail * (width / tail * width) + u / (r2 + u * u)
+
+
+@part
 def weigh_residuals(loss: Loss, y: float, wide: float, gain: float, state: State, work: Work) -> float:
     """Multiply weights by densities and adapt scales, where residuals are not exact; returns the sum of weights.
 
-    The density of a clean record is the mean of two Cauchy densities, with the member's own scale and with one that all
-    share. That of an outlier is a Cauchy density too, as wide as far outliers are: without it, two of them near 0 gave
-    the origin the weight of a model that fits all others. Mirrored records count as far as they are usual, so that a
-    model with the wrong sign does not keep its weight. As far as a record is believed, members of a quantile have
-    exponential weights of its loss instead: a Cauchy density prefers models nearer to the median.
+    The density of a clean record is the mean of two, with the member's own scale and with one that all share. That
+    with the own scale falls faster: with Cauchy's, members that are wild in a burst of outliers kept their weight. The
+    density of an outlier is Cauchy's, as wide as far outliers are: without it, two of them near 0 gave the origin the
+    weight of a model that fits all others. Mirrored records count as far as they are usual, so that a model with the
+    wrong sign does not keep its weight. As far as a record is believed, members of a quantile have exponential weights
+    of its loss instead: a density that is symmetric prefers models nearer to the median.
     """
     predictions, weight, scale, scalar = work.predictions, state.weight, state.scale, state.scalar
     lead, b, common = int(scalar[LEAD]), min(scalar[MIRRORED], scalar[USUALLY_FLIPPED]), scalar[COMMON]
@@ -248,13 +261,12 @@ def weigh_residuals(loss: Loss, y: float, wide: float, gain: float, state: State
         r, s = judged_residual(loss, y - predictions[i]), scale[i] * root
         r2, s2 = r * r, s * s
         work.gate[i] = TIGHT * s2 / (r2 + TIGHT * s2)
-        density = (1.0 - a - b) * (s / (r2 + s2) + u / (r2 + u * u)) + 2.0 * a * far / (r2 + far * far)
+        density = (1.0 - a - b) * residual_density(r2, s, u) + 2.0 * a * far / (r2 + far * far)
         if loss.family == QUANTILE:
             work.gate[i] = LOOSE * s2 / (r2 + LOOSE * s2)
             density = believed * exp_minus(min(abs(r) / u, MOST_LOSS)) + (1.0 - believed) * u * density
         elif b > 1e-6:
-            m2 = (y + predictions[i]) ** 2
-            density += b * (s / (m2 + s2) + u / (m2 + u * u))
+            density += b * residual_density((y + predictions[i]) ** 2, s, u)
         if i == MODE:
             density *= 1.0 - PRICE / (scalar[SEEN] + 100.0)
         weight[i] *= density if wide <= 1.0 else density ** (1.0 / wide)
