@@ -43,7 +43,7 @@ class SlowMixture:
         sizes = np.minimum(np.abs(y - members), FAR * self.scales)
         return self.scales[0] / (self.scales * (1.0 + (sizes / self.scales) ** 2))
 
-    def follow(self, members: Array, y: float) -> None:
+    def follow(self, members: Array, y: float, counts: float) -> None:
         """Follow the share of flipped labels, or the scales of residuals, which start at the first of them."""
         if self.labels:
             chance = 1.0 / (1.0 + np.exp(-y * self.predict(members)))
@@ -57,16 +57,16 @@ class SlowMixture:
         shrunk = scales * np.exp(gain * np.log(np.maximum(sizes / scales, LEAST_RATIO)))
         followed = scales * (1.0 + gain * (sizes**2 - scales**2) / (sizes**2 + scales**2))
         self.scales = np.where(sizes < SMALL * scales, shrunk, followed)
-        apart, gain = np.abs(members - members[0]), max(1.0 / (self.count + 1.0), MEMORY)
+        apart, gain = np.abs(members - members[0]), counts * max(1.0 / (self.count + 1.0), MEMORY)
         unit = np.maximum(apart, np.maximum(self.scales, self.scales[0]))
         far = np.minimum(sizes, sizes[0]) > FAR * unit  # such a target does not tell which one is better
         self.costs += gain * (np.where(far, 0.0, np.clip(sizes - sizes[0], -apart, apart)) - self.costs)
         self.distances += gain * (apart - self.distances)
         self.nearer += gain * ((sizes < sizes[0]) - self.nearer)
 
-    def learn(self, members: Array, y: float) -> None:
-        self.follow(members, y)
-        told = np.log(self.likelihoods(members, y))
+    def learn(self, members: Array, y: float, counts: float = 1.0) -> None:
+        self.follow(members, y, counts)
+        told = (1.0 if self.labels else counts) * np.log(self.likelihoods(members, y))
         total = np.logaddexp.reduce(self.logs + told)
         posterior = np.exp(self.logs + told - total)
         linear = np.arange(len(posterior)) == 0

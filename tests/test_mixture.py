@@ -21,11 +21,12 @@ def test_a_mixture_is_what_its_statement_says(labels):
     members = np.ascontiguousarray((truth + noise * random.normal(size=(MEMBERS, count))).T)
     y = np.where(truth + random.logistic(size=count) > 0, 1.0, -1.0) if labels else truth.copy()
     y[::17] *= -1.0 if labels else 1e3
+    counts = np.where(np.arange(count) % 5, 1.0, 0.3)
     told, mixture, slow = np.empty((1, count)), new_mixture(1), SlowMixture(labels)
-    mix(mixture, members[None], y[None], np.ones(count), labels, told)
+    mix(mixture, members[None], y[None], np.ones(count), counts[None], labels, told)
     for t in range(count):
         assert told[0, t] == pytest.approx(slow.predict(members[t]), rel=1e-9, abs=1e-12)
-        slow.learn(members[t], y[t])
+        slow.learn(members[t], y[t], counts[t])
     np.testing.assert_allclose(mixture.weight[0], np.exp(slow.logs), rtol=1e-9)
     np.testing.assert_allclose(mixture.played[0], slow.played, rtol=1e-9)
     assert labels or (mixture.played[0] == 0.0).any()
@@ -38,12 +39,12 @@ def test_a_member_with_few_but_large_errors_is_left_out():
     errors = np.where(random.random(count) < 0.05, 100.0, 0.1)
     members[:, 1:] = (y + errors * random.choice([-1.0, 1.0], count))[:, None]
     told, mixture = np.empty((1, count)), new_mixture(1)
-    mix(mixture, members[None], y[None], np.ones(count), False, told)
+    mix(mixture, members[None], y[None], np.ones(count), np.ones((1, count)), False, told)
     assert mixture.weight[0, 0] < 0.01
     np.testing.assert_allclose(mixture.played[0], [1.0, 0.0, 0.0, 0.0])
     assert np.abs(told[0] - y)[200:].mean() < 1.03
     wild = np.where(np.arange(count) % 10, y, 1e300)
-    mix(mixture := new_mixture(1), members[None], wild[None], np.ones(count), False, told)
+    mix(mixture := new_mixture(1), members[None], wild[None], np.ones(count), np.ones((1, count)), False, told)
     assert all(np.isfinite(array).all() for array in mixture)
     np.testing.assert_allclose(mixture.played[0], [1.0, 0.0, 0.0, 0.0])
 
@@ -55,7 +56,7 @@ def test_the_linear_member_is_left_out_only_where_it_is_often_worse(share, membe
     errors = np.where(random.random(count) < share, 100.0, 0.1)
     members = (y + np.sign(signs) * np.where(np.arange(MEMBERS)[:, None] == 1, 1.0, errors)).T.copy()
     told, mixture = np.empty((1, count)), new_mixture(1)
-    mix(mixture, members[None], y[None], np.ones(count), False, told)
+    mix(mixture, members[None], y[None], np.ones(count), np.ones((1, count)), False, told)
     assert mixture.played[0, 1] == float(member == 1)
 
 

@@ -45,6 +45,19 @@ def test_far_values_are_suspects_and_named(share):
     assert FinalCounts.restore(json.loads(json.dumps(counts.state()))) == counts
 
 
+@pytest.mark.parametrize("share", [0.03, 0.05, 0.1])
+def test_a_wrong_feature_in_some_records_makes_others_no_suspects(share):
+    found = []
+    for seed in range(1, 5):
+        table, wrong = make_table(share, seed)
+        _, played = fit_stream(table, "y", final_look=True)
+        played.run()
+        listed = played.final.rounds.rows[: played.final.listed] - 1
+        assert np.isin(wrong, listed).all()
+        found.append(len(listed) - len(wrong))
+    assert sum(found) <= 0.05 * 4 * len(wrong)
+
+
 def test_far_records_are_those_that_one_by_one_are_as_good_as_never_clean():
     random = np.random.default_rng(1)
     columns = {name: 10.0 * random.standard_t(2, size=ROWS) for name in "ab"}

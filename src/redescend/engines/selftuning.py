@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
 from redescend.kernels.selftuning.imputation import impute_values
+from redescend.kernels.selftuning.rounds import LONG
 from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
@@ -24,6 +25,14 @@ SCORED_ROWS = 64  # sparse rows that are scored at a time, as a table of the fea
 
 _learn: Any = learn
 _learn_sparse: Any = sparse.learn
+
+
+class CountedOutcomes(NamedTuple):
+    """`RowOutcomes`, and how far each row counts: one over its leverage."""
+
+    predictions: Array
+    weights: Array
+    counts: Array
 
 
 class SelfTuningEngine(Engine):
@@ -70,17 +79,31 @@ class SelfTuningEngine(Engine):
     # --- learning ---
 
     def _learn_table(
-        self, rows: Table, weights: Array, predictions: Array | None, *, unchecked: bool = False, first: int = 0
+        self,
+        rows: Table,
+        weights: Array,
+        predictions: Array | None,
+        *,
+        unchecked: bool = False,
+        first: int = 0,
+        counts: Array = EMPTY,
     ) -> bool:
         self._set_layout(sparse=False)
         count = len(rows.X)
         predicted = weights.copy() if predictions is None else predictions
-        out = Outcomes(weights, predicted, EMPTY, NO_ACTIONS, self.means, EMPTY)
+        out = Outcomes(weights, predicted, EMPTY, NO_ACTIONS, self.means, EMPTY, counts)
         models = Models(self.models.reshape(1, -1), np.array([0, count]), FIRST)
         if _learn(models, rows, self.config, out, self._get_work()) < count:
             return False
         labels.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
+
+    def learn_counted(self, rows: Table) -> CountedOutcomes:
+        """Learn from a table; returns the outcome of every row, and how far it counts."""
+        predictions, weights, counts = np.zeros((3, *rows.Y.shape))
+        self._coefficients = None
+        self._learn_table(rows, weights, predictions, counts=counts)
+        return CountedOutcomes(predictions, weights, counts)
 
     def _learn_sparse(self, rows: SparseTable, weights: Array, predictions: Array | None) -> bool:
         if self.order == 2 or self.average is not None:
@@ -106,7 +129,7 @@ class SelfTuningEngine(Engine):
         predictions, weights = np.empty(runs.Y.shape), np.empty(runs.Y.shape)
         config = self._make_config(offset=spans["states"].start)
         table = Table(runs.X, runs.Y, np.ones(len(runs.X)))
-        out = Outcomes(weights, predictions, EMPTY, NO_ACTIONS, EMPTY, EMPTY)
+        out = Outcomes(weights, predictions, EMPTY, NO_ACTIONS, EMPTY, EMPTY, EMPTY)
         _learn(Models(rows, runs.starts, runs.places), table, config, out, new_work(config))
         if len(self.link):
             places = (runs.starts, runs.places)
@@ -179,6 +202,10 @@ class SelfTuningEngine(Engine):
 
     def score_features(self, X: Any) -> Array:
         return self._judge_rows(X, np.ones((self.outputs, X.shape[0])))[1]
+
+    def count_rows(self, X: Array) -> Array:
+        """How far rows count, one over their leverage."""
+        return np.minimum(1.0, LONG * self._judge_rows(X, np.ones((self.outputs, len(X))))[1::2])
 
     def _judge_rows(self, X: Any, Y: Array) -> Array:
         out = np.ones((2 * self.outputs, X.shape[0]))

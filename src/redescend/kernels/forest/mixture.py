@@ -92,13 +92,14 @@ def follow_scales(y: float, p: Array, count: float, scale: Array) -> None:
 
 
 @part
-def follow_costs(y: float, p: Array, k: int, mixture: Mixture) -> None:
+def follow_costs(y: float, p: Array, k: int, counts: float, mixture: Mixture) -> None:
     """What it has cost to predict otherwise than the linear member.
 
-    A target that is far from both, FAR times as far as they are apart, does not tell which one is better.
+    A target that is far from both, FAR times as far as they are apart, does not tell which one is better, and a record
+    with wild features little: the linear member is wrong there, however right it is elsewhere.
     """
     scale, cost, distance, nearer = mixture.scale[k], mixture.cost[k], mixture.distance[k], mixture.nearer[k]
-    gain, linear = max(1.0 / (mixture.scalar[COUNT, k] + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
+    gain, linear = counts * max(1.0 / (mixture.scalar[COUNT, k] + 1.0), MEMORY), min(abs(y - p[0]), BOUND)
     for i in range(MEMBERS):
         apart = min(abs(p[i] - p[0]), BOUND)
         size = min(abs(y - p[i]), BOUND)
@@ -133,7 +134,7 @@ def is_usable(i: int, cost: Array, distance: Array, count: float, least: float) 
 
 
 @part
-def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
+def weigh(y: float, p: Array, k: int, counts: float, labels: bool, mixture: Mixture) -> None:
     """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all."""
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
     cost, distance = mixture.cost[k], mixture.distance[k]
@@ -144,7 +145,8 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
             weight[i] *= rate + (1.0 - 2.0 * rate) * sigmoid(y * p[i])
         else:
             s, r = scale[i], min(abs(y - p[i]), FAR * scale[i])
-            weight[i] *= s * scale[0] / (s * s + r * r)
+            likelihood = s * scale[0] / (s * s + r * r)
+            weight[i] *= likelihood if counts == 1.0 else likelihood**counts
         total += weight[i]
         if labels or is_usable(i, cost, distance, scalar[COUNT, k], least):
             largest = max(largest, weight[i])
@@ -160,10 +162,12 @@ def weigh(y: float, p: Array, k: int, labels: bool, mixture: Mixture) -> None:
 
 
 @kernel
-def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels: bool, out: Array) -> None:
+def mix(
+    mixture: Mixture, members: Array, Y: Array, sample_weight: Array, counts: Array, labels: bool, out: Array
+) -> None:
     """Write the prediction of the mean for every output and row, and learn from rows whose weight is not 0.
 
-    `members` has their predictions, for every output and row.
+    `members` has their predictions, for every output and row, and `counts` how far a row counts for numbers.
     """
     mixture, members, out = uncounted(mixture), uncounted(members), uncounted(out)
     for k in range(len(Y)):
@@ -181,8 +185,8 @@ def mix(mixture: Mixture, members: Array, Y: Array, sample_weight: Array, labels
                     scalar[RATE, k] = min(max(rate, LEAST_RATE), MOST_RATE)
                 else:
                     follow_scales(y, p, scalar[COUNT, k], mixture.scale[k])
-                    follow_costs(y, p, k, mixture)
-                weigh(y, p, k, labels, mixture)
+                    follow_costs(y, p, k, counts[k, row], mixture)
+                weigh(y, p, k, counts[k, row], labels, mixture)
 
 
 def new_mixture(outputs: int) -> Mixture:

@@ -62,9 +62,8 @@ def read_actions(memory: Array, config: Config, outputs: int, dim: int) -> Array
     """The actions of the outputs in one row of memory, in the units of the caller: what a row of weight 0 is told."""
     rows = Table(np.zeros((1, dim)), np.ones((outputs, 1)), np.zeros(1))
     actions, told = np.empty((outputs, 1, config.covariance.dim)), np.empty((outputs, 1))
-    learn(
-        Models(memory, ONE, FIRST), rows, config, Outcomes(told, told, EMPTY, actions, EMPTY, EMPTY), new_work(config)
-    )
+    out = Outcomes(told, told, EMPTY, actions, EMPTY, EMPTY, EMPTY)
+    learn(Models(memory, ONE, FIRST), rows, config, out, new_work(config))
     return actions[:, 0]
 
 
@@ -72,7 +71,7 @@ def judge(memory: Array, X: Array, Y: Array, config: Config) -> Array:
     """What `Outcomes.judged` says of records, by the states in the first row of memory; nothing is learned."""
     out = np.empty((2 * len(Y), len(X)))
     models = Models(memory, np.array([0, len(X)]), FIRST)
-    outcomes = Outcomes(EMPTY, EMPTY, EMPTY, NO_ACTIONS, EMPTY, out)
+    outcomes = Outcomes(EMPTY, EMPTY, EMPTY, NO_ACTIONS, EMPTY, out, EMPTY)
     learn(models, Table(X, Y, np.zeros(len(X))), config, outcomes, new_work(config))
     return out
 
@@ -96,7 +95,7 @@ class Caller:
         self.prediction = np.zeros((1, 1))
         records = Table(self.x.reshape(1, dim), self.y.reshape(1, 1), self.sample_weight)
         weights, losses = self.outcome[1:].reshape(1, 1), self.outcome[:1].reshape(1, 1)
-        out = Outcomes(weights, self.prediction, losses, NO_ACTIONS, EMPTY, EMPTY)
+        out = Outcomes(weights, self.prediction, losses, NO_ACTIONS, EMPTY, EMPTY, EMPTY)
         self._arguments = Models(row.reshape(1, -1), ONE, FIRST), records, config, out, self._work
         self._learn: Any = None
 
@@ -126,7 +125,7 @@ class Caller:
         rows = Table(X, y.reshape(1, -1), np.ones(count))
         written = Outcomes(
             *(out.weights.reshape(1, -1), predictions.reshape(1, -1), out.losses.reshape(1, -1)),
-            *(out.actions.reshape(1, len(out.actions), X.shape[1]), EMPTY, EMPTY),
+            *(out.actions.reshape(1, len(out.actions), X.shape[1]), EMPTY, EMPTY, EMPTY),
         )
         models = Models(self._arguments[0].memory, np.array([0, count]), FIRST)
         return int(learn(models, rows, self._config, written, self._work))

@@ -54,11 +54,12 @@ class Models(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What is written for every output and record; arrays of losses, actions (before the round) and means may be empty.
+    """What is written for every output and record; arrays after that of the predictions may be empty.
 
-    `means` averages the actions of an output from the round in its last column on. If `judged` is not empty, records
-    are judged instead, and nothing is learned: two rows for each output get the probability that a record is clean, and
-    how usual its features are, the typical length over its own.
+    Actions are those before the round. `means` averages the actions of an output from the round in its last column on.
+    If `judged` is not empty, records are judged instead, and nothing is learned: two rows for each output get the
+    probability that a record is clean, and how usual its features are, the typical length over its own. `counts` tells
+    how far each record counts: one over its leverage.
     """
 
     weights: Array
@@ -67,6 +68,7 @@ class Outcomes(NamedTuple):
     actions: Array
     means: Array
     judged: Array
+    counts: Array
 
 
 @rare
@@ -155,6 +157,9 @@ def learn(models: Models, table: Table, config: Config, out: Outcomes, memory: A
                 out.weights[k, row] = weight if w > 0.0 else 0.0
                 if out.losses.size:
                     out.losses[k, row] = min(linear.value(config.kind, config.c, p, y) + extra, LARGEST)
+                if out.counts.size:
+                    learned = state.scalar[LAST] > last
+                    out.counts[k, row] = 1.0 / leverage_of(measure_length(state, work), state) if learned else 1.0
                 if w > 0.0:
                     state.scalar[ROUNDS] += 1.0
     return len(sample_weight)
