@@ -335,15 +335,18 @@ def judge_residuals(X, predictions, targets, keys=None):
     final, stuck = np.empty(n), np.array([said[4] for said in out])
     for run in find_ordinary_runs([k.rows for k in known.values()], targets, stuck > 0.5):
         stuck[run] = 0.0
-    held = stuck > 0.5
-    if np.mean(held) > 0.15:
-        value = np.median(targets[held])
-        beyond = min(np.mean(targets < value), np.mean(targets > value))
-        stuck = np.zeros(n) if beyond <= 0.01 or np.mean(held) > 0.5 else stuck
+    plain, held = np.empty(n), stuck > 0.5
     for k in known.values():
         scale = np.maximum([out[t][3] for t in k.rows], k.smallest())
-        cut_off = np.array([k.is_natural(y, predictions[k.rows]) for y in targets[k.rows]])
-        final[k.rows], stuck[k.rows] = final_verdict(fit, r[k.rows] / scale, targets[k.rows], stuck[k.rows], cut_off)
+        plain[k.rows] = [fit.look_up(value) for value in r[k.rows] / scale]
+        cut_off = [t for t in k.rows if k.is_natural(targets[t], predictions[k.rows])]
+        plain[cut_off] = np.maximum(plain[cut_off], max(np.log((1 - fit.eps) / fit.eps), 0))
+    if np.mean(held) > 0.15:
+        value, right = np.median(targets[held]), plain >= 0
+        beyond = min(np.mean((targets < value) & right), np.mean((targets > value) & right))
+        stuck = np.zeros(n) if beyond <= 0.01 or np.mean(held) > 0.5 else stuck
+    for k in known.values():
+        final[k.rows], stuck[k.rows] = final_verdict(fit, plain[k.rows], targets[k.rows], stuck[k.rows])
     return [np.array(column) for column in zip(*out, strict=True)], (final, stuck)
 
 
@@ -364,11 +367,9 @@ def find_ordinary_runs(rows_of_keys, targets, held):
             yield run
 
 
-def final_verdict(fit, z, targets, stuck, cut_off):
+def final_verdict(fit, plain, targets, stuck):
     """Forward and backward over whether the model is lost; a run is stuck as a whole."""
-    plain = np.array([fit.look_up(value) for value in z])
-    plain[cut_off] = np.maximum(plain[cut_off], max(np.log((1 - fit.eps) / fit.eps), 0))
-    seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(z))])  # lost, not lost
+    seen = np.column_stack([sigmoid(-plain) / fit.eps, np.ones(len(plain))])  # lost, not lost
     move = np.array([[0.9, 0.1], [0.001, 0.999]])
     ahead, state = [], np.array([0.5, 0.5])
     for row in seen:
@@ -383,8 +384,8 @@ def final_verdict(fit, z, targets, stuck, cut_off):
     both = np.array(ahead) * np.array(behind[::-1])
     lost = both[:, 0] / both.sum(axis=1)
     held, start = np.array(stuck), 0
-    for t in range(1, len(z) + 1):
-        if t == len(z) or targets[t] != targets[start]:
+    for t in range(1, len(plain) + 1):
+        if t == len(plain) or targets[t] != targets[start]:
             held[start + 1 : t] = max(stuck[start + 1 : t], default=0.0)
             start = t
     good = (lost * (1 - fit.eps) + (1 - lost) * sigmoid(plain)) * (1 - held)

@@ -29,7 +29,7 @@ from tests.reference_likelihood import (
     implicit_pull,
     power_of_two,
 )
-from tests.reference_start import Start, fits_level
+from tests.reference_start import Start, deviation, fits_level
 
 
 class Game(NamedTuple):
@@ -182,9 +182,9 @@ class Reference(Start):
             return x.copy()
         larger = x[self.constant] / self.level
         if self.order == 2:
-            return x - larger * self.centre
+            return deviation(x, larger * self.centre)
         dense = (x != 0) & (self.count > 0.5 * self.seen) & (np.arange(self.d) != self.constant) & (self.seen > 0)
-        return x - np.where(dense, larger * self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), 0.0)
+        return deviation(x, np.where(dense, larger * self.mean * np.minimum(1.0, self.count / max(self.seen, 1)), 0.0))
 
     def measure_leverage(self, x: Any, xc: Any) -> float:
         some = (xc != 0) & (self.square > 0)

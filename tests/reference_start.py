@@ -30,6 +30,11 @@ def fits_level(x: Any, level: Any) -> Any:
     return (x == level) | (np.abs(x) > 32 * np.abs(level))
 
 
+def deviation(x: Any, middle: Any) -> Any:
+    """By how much values differ, and 0 if only by rounding errors."""
+    return np.where(np.abs(x - middle) > 2.0**-44 * np.abs(middle), x - middle, 0.0)
+
+
 class Start(Likelihood):
     """The first records, up to `RING`: units, scales, priors and the weights of members."""
 
@@ -80,7 +85,8 @@ class Start(Likelihood):
             middle = first_median(v) if len(v) else 0.0
             dense = same and j != self.constant and 2 * len(v) > len(present)
             self.centre[j] = middle if dense else 0.0
-            u = (present - self.centre[j])[present != self.centre[j]] ** 2
+            away = deviation(present, self.centre[j])
+            u = away[away != 0] ** 2
             self.mean[j], self.count[j] = middle, len(v)
             if self.order == 2:
                 self.mean[j] = middle * len(v) / max(len(present), 1)

@@ -111,13 +111,20 @@ def test_predictions_and_residuals_of_any_size_leave_a_state_that_is_restored() 
         ResidualBelief().restore(belief.state())
 
 
-@pytest.mark.parametrize(("value", "rows", "stuck"), [(0.0, 400, False), (3.0, 400, True), (3.0, 600, False)])
-def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(value: float, rows: int, stuck: bool) -> None:
+@pytest.mark.parametrize(
+    ("value", "rows", "signs", "stuck"),
+    [(0.0, 400, 0, False), (0.0, 400, 30, False), (3.0, 400, 0, True), (3.0, 600, 0, False)],
+)
+def test_a_sorted_table_with_its_zeros_in_a_row_has_no_stuck_sensor(
+    value: float, rows: int, signs: int, stuck: bool
+) -> None:
+    """Also if some of its other targets have a wrong sign."""
     random = np.random.default_rng(3)
     predictions = random.uniform(1.0, 6.0, 1000)
     targets = predictions + 0.3 * random.normal(size=1000)
     targets[-rows:] = value
     targets, X = np.maximum(targets, 0.0), predictions[:, None].copy()
+    targets[20 : 20 + signs] *= -1.0
     belief = ResidualBelief(1)
     verdict = belief.judge_log(predictions, targets, belief.update(predictions, targets, X))
     assert (verdict.stuck[610:] > 0.99).all() == (verdict.stuck[610:] > 0.0).any() == stuck

@@ -108,3 +108,21 @@ def test_a_start_with_absurd_targets_leaves_the_noise_finite(loss):
     learner = rd.SelfTuning(3, loss=loss, order=2)
     assert np.isfinite(played(learner, X, y).predictions).all()
     rd.SelfTuning(3, loss=loss, order=2).restore(learner.state())
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic()], ids=name_of)
+def test_values_that_are_equal_up_to_rounding_errors_have_no_scale(loss, order):
+    """Cosines of days that mirror each other in their week differ in the last digit."""
+    random = np.random.default_rng(0)
+    days = np.concatenate([np.tile([15711, 15712], 8), random.integers(15700, 16400, 184)])
+    cosines = np.cos(2.0 * np.pi / 7.0 * (days % 7))
+    assert 0.0 < np.ptp(cosines[:16]) < 1e-14
+    x = random.normal(size=200)
+    y = x + 0.1 * random.normal(size=200)
+    y = np.where(y > 0.0, 1.0, -1.0) if loss == losses.Logistic() else y
+    learner, largest = rd.SelfTuning(3, loss=loss, order=order), 0.0
+    for record, target in zip(np.column_stack([x, cosines, np.ones(200)]), y, strict=True):
+        learner.update(record, target)
+        largest = max(largest, np.abs(learner.theta).max())
+    assert 0.5 < largest < 100.0

@@ -1,5 +1,6 @@
 """Files as people have them: columns without a name, blanks in headers, other encodings, targets that are constant."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -63,6 +64,16 @@ def test_a_number_with_few_values_may_be_a_label(in_a_folder):
     words = "'y': has only the values 0, 1 and 2 in the first 400 records; if they are labels, try classification"
     assert words in run("fit", "a.csv", "--target", "y", "--no-report").stderr
     assert words not in run("fit", "a.csv", "--target", "y", "--task", "classification", "--no-report").stderr
+
+
+def test_a_file_in_time_order_gives_the_model_of_its_last_records_and_says_so(in_a_folder):
+    start = datetime.date(2020, 1, 1)
+    days = [start + datetime.timedelta(days=row) for row in range(400)]
+    write_table(Path("a.csv"), "day,x,y", lambda row, random: f"{days[row]},{random.normal()},{row + random.normal()}")
+    words = "The records are in time order, so the final model is that of the last ones"
+    assert words in run("fit", "a.csv", "--target", "y", "--no-report").stderr
+    for option in (["--shuffle"], ["--passes", "1"]):
+        assert words not in run("fit", "a.csv", "--target", "y", "--no-report", *option).stderr
 
 
 def test_a_pipe_that_is_sorted_by_its_label_is_learned_from(in_a_folder):

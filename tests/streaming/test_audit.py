@@ -213,6 +213,20 @@ def test_drift_and_groups_are_no_other_unit():
     assert not any("unit" in line for line in audit_source(open_source(pa.table(columns))).notes)
 
 
+def test_records_of_one_user_number_are_in_no_other_unit():
+    """A column that only grows, such as a day, is no user."""
+    random = np.random.default_rng(12)
+    hours, other = random.uniform(0.5, 4.0, ROWS), random.normal(size=ROWS)
+    energy = 4.0 * hours + 0.2 * random.normal(size=ROWS)
+    energy[600:640] *= 2.205
+    for numbers, told in ((random.permutation(60), 0), (np.arange(60), 1)):
+        user = np.sort(random.integers(0, 59, ROWS))
+        user[600:640], user[640:] = 15 if told else 59, np.maximum(user[640:], 16)
+        user[:600] = np.minimum(user[:600], 14)
+        table = pa.table({"user": 1000 + numbers[user], "hours": hours, "energy": energy, "other": other})
+        assert len([line for line in audit_source(open_source(table)).notes if "unit" in line]) == told
+
+
 def test_numbers_of_groups_are_neither_stuck_nor_in_another_unit():
     random = np.random.default_rng(23)
     litter = np.repeat(random.permutation(40), 36)[:ROWS]

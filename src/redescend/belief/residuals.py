@@ -321,7 +321,7 @@ class ResidualBelief(ResidualState):
         order = np.argsort(records.places, kind="stable")
         changes = np.diff(records.places[order], prepend=-1) != 0
         stuck[order[find_ordinary_runs(records.targets[order], changes, stuck[order] > HALF)]] = 0.0
-        if are_natural_runs(records.targets, stuck > HALF):
+        if are_natural_runs(records.targets, stuck > HALF, log_odds < 0.0):
             stuck[:] = 0.0
         for rows in np.split(order, np.flatnonzero(np.diff(records.places[order])) + 1):
             work, held = np.stack([log_odds[rows]] * 2), stuck[rows]

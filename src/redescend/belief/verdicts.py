@@ -94,16 +94,17 @@ class Verdict(NamedTuple):
         return select_suspects(self.clean_probability, fdr, self.numbers)
 
 
-def are_natural_runs(targets: Array, stuck: Array) -> bool:
+def are_natural_runs(targets: Array, stuck: Array, wrong: Array) -> bool:
     """Whether runs of equal targets are no stuck sensor: they are most records, or many and at an edge of the targets.
 
-    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group.
+    In a sorted table all zeros are in a row, and in a table of groups the target may be that of the group. Targets that
+    are probably `wrong`, such as those with a wrong sign, may be beyond the edge.
     """
     share = np.count_nonzero(stuck) / max(len(stuck), 1)
     if share <= layout.EDGE_SHARE or share > HALF:
         return bool(share > HALF)
     value = np.median(targets[stuck])
-    return bool(min(np.mean(targets < value), np.mean(targets > value)) <= layout.BEYOND_EDGE)
+    return bool(min(np.mean((targets < value) & ~wrong), np.mean((targets > value) & ~wrong)) <= layout.BEYOND_EDGE)
 
 
 def find_ordinary_runs(targets: Array, changes: Array, stuck: Array) -> Array:

@@ -167,6 +167,11 @@ def _play(run: Run, quiet: bool) -> None:
         log_schema(run.model.schema)
         if run.source.is_shuffled and not config.shuffle:
             log("The file is sorted by its target, so it is read in random order; --no-shuffle keeps its order.")
+        if run.reads_in_time:
+            log(
+                "The records are in time order, so the final model is that of the last ones; for a model of all "
+                "records, use --shuffle."
+            )
         if run.resumed:
             log(f"Resumed after row {run.resumed:,}.")
     with run, ProgressLine(run.source, run.resumed, quiet) as line:

@@ -232,6 +232,14 @@ class Run:
         """The first quarantined records, if no file takes them: at most 1,000 and 4 MiB; `counts` counts all."""
         return self._writers.buffer.records
 
+    @property
+    def reads_in_time(self) -> bool:
+        """Whether the source is read in its order and once, because dates show that its records are in time order."""
+        config, source = self.config, self.source
+        chosen = config.passes is None and config.transform is None and config.by is None and not config.lags
+        once = chosen and self._passes == 1 and not source.is_shuffled
+        return once and source.can_reread and source.format != "journal"
+
     # --- ending ---
 
     def finish(self) -> None:

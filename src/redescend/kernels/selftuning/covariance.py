@@ -15,6 +15,10 @@ LEFT = 1e-9
 """The least part of a variance that is left by a record. Without rounding errors more is always left; with them, a
 variance of nearly collinear features could fall below 0."""
 
+ROUNDING = 2.0**-44
+"""Values that differ by a smaller part are equal up to rounding errors, such as cosines of angles that mirror each
+other. As a variation, they would give a feature a tiny scale, and its next other value a wild prediction."""
+
 
 @shared
 def _multiply_diagonal(P: Array, x: Array, out: Array) -> float:
@@ -129,6 +133,13 @@ def read_column(covariance: Covariance, P: Array, j: int, out: Array) -> None:
 
 
 @part
+def deviation(value: float, middle: float) -> float:
+    """By how much a value differs, and 0 if only by rounding errors."""
+    away = value - middle
+    return away if abs(away) > ROUNDING * abs(middle) else 0.0
+
+
+@part
 def centre(covariance: Covariance, x: Array, state: State, out: Array) -> None:
     """Write the record with dense features centred, where a constant one takes up the difference.
 
@@ -139,7 +150,7 @@ def centre(covariance: Covariance, x: Array, state: State, out: Array) -> None:
     larger = x[constant] / state.scalar[LEVEL] if constant >= 0 else 0.0
     if covariance.order == FULL:
         for j in range(len(x)):
-            out[j] = x[j] - larger * state.feature[CENTRE, j]
+            out[j] = deviation(x[j], larger * state.feature[CENTRE, j])
     else:
         _centre_running(x, constant, larger, state, out)
 
@@ -150,7 +161,7 @@ def _centre_running(x: Array, constant: int, larger: float, state: State, out: A
     for j in range(len(x)):
         dense = constant >= 0 and j != constant and x[j] != 0.0 and feature[COUNT, j] > 0.5 * seen
         shift = larger * feature[MEAN, j] * min(1.0, feature[COUNT, j] / seen) if dense and seen > 0.0 else 0.0
-        out[j] = x[j] - shift
+        out[j] = deviation(x[j], shift)
 
 
 @part

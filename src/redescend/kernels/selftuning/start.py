@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from redescend.kernels.compiler import part, rare, shared
-from redescend.kernels.selftuning.covariance import open_feature, reset
+from redescend.kernels.selftuning.covariance import deviation, open_feature, reset
 from redescend.kernels.selftuning.judging import SCALE_LEAST, SCALE_MOST
 from redescend.kernels.selftuning.layout import (
     AGE,
@@ -193,8 +193,8 @@ def measure_feature(j: int, count: int, prior: float, config: Config, state: Sta
     feature[CENTRE, j] = centre = middle if constant >= 0 and j != constant and 2 * n > present else 0.0
     feature[MEAN, j] = middle * n / present if full and n else middle
     for i in range(count):
-        away = in_unit(ring[i, 2 + j], feature[UNIT, j]) - centre
-        if away == away and away != 0.0:
+        away = deviation(in_unit(ring[i, 2 + j], feature[UNIT, j]), centre)
+        if away != 0.0:
             values[m] = away * away
             m += 1
     feature[COUNT, j] = m if full and config.loss.family == LABELS else n

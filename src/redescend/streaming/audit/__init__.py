@@ -88,7 +88,11 @@ def audit_source(source: Source, fdr: float = 0.1, progress: Callable[[int], obj
     for name, rounds in whole.items():
         if not models[name].schema.classifies and not comes_in_runs(rounds.targets):
             stretches = find_unit_stretches(rounds.rows, rounds.targets, expected[name])
-            units[name] = [one for one in stretches if not rows.is_group(one.first, one.last)]
+            units[name] = [
+                one
+                for one in stretches
+                if not rows.is_group(one.first, one.last) and not rows.has_number(name, one.first, one.last)
+            ]
     units = select_stretches(units)
     cells = [cell._replace(kind=_name_kind(cell, whole, numbers, units)) for cell in cells]
     chance = find_chance_units((cell.column, cell.kind, cell.value) for cell in cells)

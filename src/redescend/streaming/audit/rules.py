@@ -67,6 +67,7 @@ class RowCheck:
         self._hashes: list[Array] = []
         self._dates: dict[str, list[Array]] = {}
         self._texts: dict[str, list[Array]] = {}
+        self._numbers: dict[str, list[Array]] = {}
         self._changes: dict[str, list[Array]] = {}
         self._last: dict[str, Any] = {}
 
@@ -78,9 +79,9 @@ class RowCheck:
             if pa.types.is_timestamp(column.type):
                 self._dates.setdefault(name, []).append(to_floats(column))
                 continue
-            values = hash_column(column) if pa.types.is_string(column.type) else to_floats(column)
-            if pa.types.is_string(column.type):
-                self._texts.setdefault(name, []).append(values)
+            is_text = pa.types.is_string(column.type)
+            values = hash_column(column) if is_text else to_floats(column)
+            (self._texts if is_text else self._numbers).setdefault(name, []).append(values)
             if len(values):
                 before = np.append(self._last.get(name, values[:1]), values[:-1])
                 self._changes.setdefault(name, []).append(values != before)
@@ -111,8 +112,7 @@ class RowCheck:
 
     def is_group(self, first: int, last: int) -> bool:
         """Whether rows from `first` to `last` are mostly those with certain texts, such as all records of a shop."""
-        rows = np.concatenate(self._rows)
-        inside = (rows >= first) & (rows <= last)
+        inside = self._are_between(first, last)
         for parts in self._texts.values():
             _, codes = np.unique(np.concatenate(parts), return_inverse=True)
             counts, own = np.bincount(codes), np.bincount(codes[inside], minlength=codes.max() + 1)
@@ -120,6 +120,25 @@ class RowCheck:
             if belongs[codes[inside]].mean() >= GROUPED:
                 return True
         return False
+
+    def has_number(self, column: str, first: int, last: int) -> bool:
+        """Whether these rows are mostly those with one number of another column, such as all records of a user.
+
+        A number that only grows is a time.
+        """
+        inside = self._are_between(first, last)
+        for values in (np.concatenate(parts) for name, parts in self._numbers.items() if name != column):
+            own = values == np.median(values[inside])
+            alone = own.any() and np.mean(own[inside]) >= GROUPED and np.mean(inside[own]) >= GROUPED
+            if alone and (np.diff(values) < 0.0).any():
+                return True
+        return False
+
+    def _are_between(self, first: int, last: int) -> Array:
+        """Whether each row is between these two."""
+        rows = np.concatenate(self._rows)
+        between: Array = (rows >= first) & (rows <= last)
+        return between
 
 
 def comes_in_runs(values: Array) -> bool:
