@@ -350,7 +350,7 @@ class ResidualBelief(ResidualState):
         low, high : arrays of floats, shape (rows,)
             The ends of the intervals.
         """
-        level = check(f"{type(self).__name__}.predict_interval", "level", level, SHARE)
+        level = check("predict_interval", "level", level, SHARE)
         records = self._read(predictions, predictions, X, keys, known=True)
         _, lower, higher = self._find_scales(records)
         clean, counts = self._state.clean, self._state.counts[layout.RECENT]
