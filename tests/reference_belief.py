@@ -279,7 +279,8 @@ def judge_residuals(X, predictions, targets, keys=None):
         ends = [0.0 if only * end < 0 and low < 0 < high else end for end in (low, high)]
         out.append((np.log(good / bad), *ends, s, stuck, p <= threshold))
         if p > 0.5:
-            k.theta += 0.02 * (np.array([targets[t] < low, targets[t] > high]) - 0.05)
+            missed = np.array([targets[t] < low, targets[t] > high])
+            k.theta = np.maximum(k.theta + 0.05 * (missed - 0.05), -3.0)
             k.believed.append(t)
         if k.rows:
             last = targets[k.rows[-1]]

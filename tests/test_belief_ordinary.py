@@ -213,3 +213,12 @@ def test_only_a_group_of_more_than_a_third_is_another_population(
     assert belief.outlier_share > share
     assert np.count_nonzero(wrong[suspects]) > 0.9 * np.count_nonzero(wrong) if listed else not len(suspects)
     assert np.count_nonzero(~wrong[suspects]) <= 0.05 * len(suspects)
+
+
+def test_intervals_recover_soon_after_predictions_that_were_exact() -> None:
+    random = np.random.default_rng(10)
+    predictions, noise = random.normal(size=9000), 0.1 * random.normal(size=9000)
+    targets = predictions + np.where(np.arange(9000) < 8000, 0.0, noise)
+    judged = ResidualBelief().update(predictions, targets)
+    inside = (judged.low <= targets) & (targets <= judged.high)
+    assert inside[8300:].mean() > 0.85

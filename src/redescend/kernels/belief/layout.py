@@ -96,9 +96,12 @@ likely enough to be wrong for a list, but not likely clean either."""
 TAIL_EVIDENCE = 2.0
 """How many nats of evidence for a second group each factor of e in the number of outliers takes, beyond the first."""
 
-LEVEL, LEARN_RATE = 0.9, 0.02
+LEVEL, LEARN_RATE, NEAREST = 0.9, 0.05, -3.0
+"""The level of intervals, how fast the corrections of their ends learn, and the least of these. Where predictions are
+exact, they would fall for ever, and intervals would miss hundreds of records once predictions are not."""
+
 FALSE_ALARMS = 0.1
-"""The level of intervals, how fast their corrections learn, and the share of false alarms among suspects."""
+"""The share of false alarms among suspects."""
 
 LOSING, STAYING, FIRST_LOST, RAREST = 0.001, 0.9, 0.5, 0.01
 """The chance that the model is lost from one round to the next, and that it stays lost; the chance at the beginning;

@@ -34,6 +34,7 @@ from redescend.kernels.belief.layout import (
     LOST,
     LOWER,
     MEAN,
+    NEAREST,
     NEGATIVE,
     OUTLIERS,
     POSITIVE,
@@ -101,8 +102,8 @@ def count_residual(sign: int, size: float, age: float, shared: Array, counts: Ar
 def correct_ends(below: bool, above: bool, numbers: Array) -> None:
     """Learn how far the interval has to reach from whether a clean record was outside of it."""
     tail = 0.5 * (1.0 - LEVEL)
-    numbers[LOWER] += LEARN_RATE * ((1.0 if below else 0.0) - tail)
-    numbers[HIGHER] += LEARN_RATE * ((1.0 if above else 0.0) - tail)
+    numbers[LOWER] = max(numbers[LOWER] + LEARN_RATE * ((1.0 if below else 0.0) - tail), NEAREST)
+    numbers[HIGHER] = max(numbers[HIGHER] + LEARN_RATE * ((1.0 if above else 0.0) - tail), NEAREST)
 
 
 @part
