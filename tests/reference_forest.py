@@ -13,27 +13,32 @@ import numpy as np
 from redescend.kernels.forest.growing import (
     CUT,
     FEW,
+    FEW_LABELS,
     FORGET,
     FULL_GAIN,
     HALF,
+    KEEP,
     LEAST,
     LEAST_CURVATURE,
     LEAST_EXACT,
     LEAST_FACTOR,
     LEAST_FLIPPED,
     LEAST_LABELS,
+    MANY_LABELS,
     MOST_SIZE,
     NOISY,
     OFFSET,
     PRIOR,
     SHRINKAGE,
-    SPACING,
 )
-from redescend.kernels.forest.layout import BINS, COLUMNS, LEAST_SPLIT, LEAVES, NODES, TREES
+from redescend.kernels.forest.layout import BINS, CELLS, COLUMNS, LEAST_SPLIT, LEAVES, LEAVES_LABELS, TREES
 from redescend.kernels.forest.rounds import EARLY, EARLY_RECORDS, ONLINE, WORK
 from redescend.numeric import Array
 
 MASK = 2**64 - 1
+
+Gains = dict[tuple[int, float], tuple[float, bool]]
+"""Of a column and a threshold: the gain of this split, and whether it surely leaves enough on both sides."""
 
 
 def sigmoid(z: Any) -> Any:
@@ -75,6 +80,8 @@ class SlowForest:
 
     def __init__(self, dim: int, draws: int, labels: bool) -> None:
         self.dim, self.draws, self.labels = dim, draws, labels
+        self.leaves = LEAVES_LABELS if labels else LEAVES
+        self.nodes = self.leaves - 1
         self.X, self.y = np.empty((0, dim)), np.empty(0)
         self.base, self.fit = np.empty(0), np.empty(0)
         self.trees: list[dict[str, Any]] = []
@@ -82,9 +89,9 @@ class SlowForest:
 
     def leaf(self, tree: dict[str, Any], x: Array) -> int:
         node = 0
-        while node < NODES:
+        while node < self.nodes:
             node = 2 * node + 1 + int(x[tree["feature"][node]] > tree["threshold"][node])
-        return node - NODES
+        return node - self.nodes
 
     def predict(self, x: Array) -> float:
         return SHRINKAGE * sum(tree["value"][self.leaf(tree, x)] for tree in self.trees)
@@ -107,7 +114,7 @@ class SlowForest:
             tree["leaf"] = np.append(tree["leaf"], place)
         self.X, self.y = np.vstack([self.X, x]), np.append(self.y, y)
         self.base, self.fit = np.append(self.base, base), np.append(self.fit, fit)
-        cost = len(self.y) * (0.5 * min(COLUMNS, self.dim) * 6 + 40.0)
+        cost = len(self.y) * (3.0 * min(COLUMNS, self.dim) + 40.0)
         self.credit += WORK * float(np.clip(EARLY_RECORDS / len(self.y), 1.0, EARLY))
         if len(self.y) >= LEAST_SPLIT and self.credit >= cost:
             self.credit = min(self.credit - cost, cost)
@@ -124,7 +131,7 @@ class SlowForest:
             return old + step, curvature * self.is_right(np.where(self.y > 0, q, 1.0 - q), rate)
         z = (self.y - p) / median
         factor = self.local_factors(np.log(OFFSET + np.minimum(np.abs(z), MOST_SIZE)))
-        return old / median + factor * np.clip(z / factor, -CUT, CUT), 1.0 / (1.0 + (z / factor / HALF) ** 2)
+        return KEEP * old / median + factor * np.clip(z / factor, -CUT, CUT), 1.0 / (1.0 + (z / factor / HALF) ** 2)
 
     def local_factors(self, sizes: Array) -> Array:
         """How many times larger residuals are where a record is, in the tree to be replaced, from log-sizes."""
@@ -134,14 +141,37 @@ class SlowForest:
         means = [above[places == place].sum() / (np.count_nonzero(places == place) + FEW) for place in places]
         return np.maximum(np.exp(means), LEAST_FACTOR)
 
-    def drawn_edges(self, columns: list[int], edges: list[Array]) -> list[Array]:
-        """The edges that a tree may split at: of columns of labels that have all their edges, some at random."""
-        drawn = list(edges)
+    def drawn_edges(self, columns: list[int], edges: list[Array]) -> tuple[list[Array], list[int]]:
+        """The edges that a tree tries first, of columns with many every second, fourth, …, and their distances."""
+        drawn, spacings = list(edges), [1] * self.dim
         for j in columns:
-            if self.labels and len(edges[j]) == BINS - 1:
+            few = self.labels and len(edges[j]) >= MANY_LABELS
+            spacing = 1
+            while len(edges[j]) > spacing * (FEW_LABELS if few else CELLS - 1):
+                spacing *= 2
+            if spacing > 1:
                 self.draws += 1
-                drawn[j] = edges[j][int(uniform(self.draws) * SPACING) :: SPACING]
-        return drawn
+                drawn[j], spacings[j] = edges[j][int(uniform(self.draws) * spacing) :: spacing], spacing
+        return drawn, spacings
+
+    def refined(
+        self, taken: tuple[int, float], gains: Gains, tried: Gains, edges: list[Array], spacings: list[int]
+    ) -> float:
+        """Check that a split is the best one tried or, of numbers, the best near it; returns the gain of that one."""
+        j, best = taken[0], max((gain for gain, surely in tried.values() if surely), default=0.0)
+        place, spacing = int(np.searchsorted(edges[j], taken[1])), 1 if self.labels else spacings[j]
+
+        def near(of: int, among: Gains) -> dict[int, tuple[float, bool]]:
+            places = range(max(of - spacing + 1, 0), min(of + spacing, len(edges[j])))
+            return {at: among[j, float(edges[j][at])] for at in places if (j, float(edges[j][at])) in among}
+
+        starts = [at for at, (gain, _) in near(place, tried).items() if gain >= best - 1e-4 * (1.0 + abs(best))]
+        assert starts, "another split gains more"
+        finest = [
+            max((gain for gain, surely in near(start, gains).values() if surely), default=0.0) for start in starts
+        ]
+        assert gains[taken][0] >= min(finest) - 1e-4 * (1.0 + abs(best)), "a split near it gains more"
+        return tried[j, float(edges[j][starts[0]])][0]
 
     def least(self, median: float, rate: float, span: float) -> float:
         """The records that a leaf has at least, where believed targets have a range of this span."""
@@ -159,25 +189,24 @@ class SlowForest:
         asked, weight = self.asked(old, median, rate)
         columns = draw_columns(self.gains, self.draws)
         self.draws += len(columns) if self.dim > COLUMNS else 0
-        edges, least = self.drawn_edges(columns, edges), self.least(median, rate, span)
+        (drawn, spacings), least = self.drawn_edges(columns, edges), self.least(median, rate, span)
         members, parents = {0: np.ones(count, bool)}, {0: 0.0}
-        values = np.zeros(LEAVES)
-        for node in range(NODES + LEAVES):
+        values = np.zeros(self.leaves)
+        for node in range(self.nodes + self.leaves):
             rows = members.pop(node)
             w, v = weight[rows].sum(), (weight * asked)[rows].sum()
             mean = (v + PRIOR * parents[node]) / (w + PRIOR)
-            if node >= NODES:
-                values[node - NODES] = mean
+            if node >= self.nodes:
+                values[node - self.nodes] = mean
                 continue
             gains = self.split_gains(rows, weight, weight * asked, columns, edges, least)
-            best = max((gain for gain, surely in gains.values() if surely), default=0.0)
+            tried = {split: gain for split, gain in gains.items() if split[1] in drawn[split[0]]}
+            best = max((gain for gain, surely in tried.values() if surely), default=0.0)
             taken = int(feature[node]), float(threshold[node])
             if threshold[node] == np.inf:
                 assert best <= 1e-4 * (1.0 + abs(v * v / (w + PRIOR))), "a split that gains was left out"
             else:
-                gain, _ = gains[taken]
-                assert gain >= best - 1e-4 * (1.0 + abs(best)), "another split gains more"
-                self.gains[taken[0]] += min(gain / FULL_GAIN, 1.0)
+                self.gains[taken[0]] += min(self.refined(taken, gains, tried, edges, spacings) / FULL_GAIN, 1.0)
             right = self.X[:, taken[0]] > taken[1]
             members[2 * node + 1], members[2 * node + 2] = rows & ~right, rows & right
             parents[2 * node + 1] = parents[2 * node + 2] = mean
@@ -198,7 +227,7 @@ class SlowForest:
 
     def split_gains(
         self, rows: Array, weight: Array, pull: Array, columns: list[int], edges: list[Array], least: float
-    ) -> dict[tuple[int, float], tuple[float, bool]]:
+    ) -> Gains:
         """The gain of every split of a node that leaves enough on both sides, and whether it surely does."""
         w, v, gains = weight[rows].sum(), pull[rows].sum(), {}
         for j in columns:

@@ -39,7 +39,7 @@ def test_a_forest_is_what_trying_all_thresholds_grows(dim, count, labels, missin
     if not labels:
         y[::9] = 50.0
     linear = 0.3 * np.nan_to_num(X[:, 0])
-    state = layout.new_state(dim, 1)
+    state = layout.new_state(dim, 1, labels)
     work = layout.new_work(state)
     slow = [SlowForest(dim, int(state.scalar[layout.DRAWS, g]), labels) for g in range(FORESTS)]
     grown = [0, 0]
@@ -108,16 +108,17 @@ def test_the_oldest_record_is_replaced_and_nothing_grows():
         for m in range(int(state.scalar[BUILT, g])):
             leaves = state.leaf[g, :, m]
             node = np.zeros(records, int)
-            for _ in range(layout.DEPTH):
+            while node[0] < layout.LEAVES - 1:
                 right = state.X[np.arange(records), state.feature[g, m, node]] > state.threshold[g, m, node]
                 node = 2 * node + 1 + right
-            np.testing.assert_array_equal(leaves, node - layout.NODES)
+            np.testing.assert_array_equal(leaves, node - (layout.LEAVES - 1))
 
 
+@pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize(("dim", "outputs"), [(1, 1), (20, 1), (100, 1), (500, 1), (16, 10)])
-def test_a_model_takes_less_than_two_megabytes(dim, outputs):
-    state = layout.new_state(dim, outputs)
-    for size in layout.sizes(dim, outputs)[1:]:
+def test_a_model_takes_less_than_two_megabytes(dim, outputs, labels):
+    state = layout.new_state(dim, outputs, labels)
+    for size in layout.sizes(dim, outputs, layout.count_leaves(labels))[1:]:
         state = layout.grow_state(state)
         assert len(state.X) == size
     assert sum(array.nbytes for array in state) < 2_000_000

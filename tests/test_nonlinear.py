@@ -11,6 +11,7 @@ import pytest
 from redescend import losses
 from redescend.engines import ModelConfig, NonlinearEngine, SelfTuningEngine, Shape
 from redescend.errors import DataError
+from redescend.kernels.forest import layout
 from redescend.sklearn import RedescendingClassifier, RedescendingRegressor
 
 
@@ -300,8 +301,8 @@ def learned_state(outputs=1):
 FORGERIES = {
     "a feature that is none": ("forests", "feature", (0, 0, 0), 5),
     "a negative feature": ("forests", "feature", (0, 0, 0), -1),
-    "a leaf that is none": ("forests", "leaf", (0, 0, 0), 64),
-    "a bin that is none": ("forests", "code", (0, 0), 32),
+    "a leaf that is none": ("forests", "leaf", (0, 0, 0), layout.LEAVES),
+    "a bin that is none": ("forests", "code", (0, 0), layout.BINS),
     "more records than there are": ("forests", "clock", 0, 10**6),
     "a place behind the end": ("forests", "clock", 1, 256),
     "a gap": ("forests", "clock", 1, 7),

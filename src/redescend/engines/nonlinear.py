@@ -16,7 +16,7 @@ from redescend.engines.uncertainty import leave_out_logits
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
 from redescend.kernels.forest.growing import SHRINKAGE
-from redescend.kernels.forest.layout import BUILT, DEPTH, HAVE, LEAVES, NODES, State
+from redescend.kernels.forest.layout import BUILT, HAVE, State
 from redescend.kernels.layout import Table
 from redescend.kernels.link import read_link
 from redescend.kernels.tabular.fleet import Runs
@@ -63,7 +63,8 @@ class NonlinearEngine(Engine):
     def begin_pass(self) -> None:
         """Reset forests, stacks and weights: trees would predict the noise of rows that they have seen."""
         self.stacks = [SelfTuningEngine(Shape(rounds.STACKED, 1, self.loss), 2) for _ in range(self.outputs)]
-        self.forests, self.mixture = layout.new_state(self.dim, self.outputs), mixture.new_mixture(self.outputs)
+        self.forests = layout.new_state(self.dim, self.outputs, self.loss.margin)
+        self.mixture = mixture.new_mixture(self.outputs)
         self._work: layout.Work | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class NonlinearEngine(Engine):
         """Learn from rows until the capacity is exhausted; returns the next row."""
         if self._work is None:
             self._work = layout.new_work(self.forests)
-        most = layout.most_records(self.dim, self.outputs)
+        most = layout.most_records(self.dim, self.outputs, layout.count_leaves(self.loss.margin))
         return int(_learn(self.forests, rows, first, most, self.loss.margin, written, self._work))
 
     # --- predicting and scoring ---
@@ -296,8 +297,9 @@ class NonlinearEngine(Engine):
         require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
         stored: Any = state["forests"].get("X") if isinstance(state["forests"], dict) else None
         records = np.shape(stored)[0] if np.ndim(stored) else 0
-        require(records in layout.sizes(self.dim, self.outputs), owner, f"room for {records} records")
-        dims = layout.dims_of(self.dim, self.outputs, records)
+        leaves = layout.count_leaves(self.loss.margin)
+        require(records in layout.sizes(self.dim, self.outputs, leaves), owner, f"room for {records} records")
+        dims = layout.dims_of(self.dim, self.outputs, records, leaves)
         forests = read_arrays(layout.SPECS, state["forests"], dims, owner)
         clock = forests["clock"]
         full = clock[layout.HAVE] == records
@@ -342,12 +344,12 @@ def _explain_forest(state: State, g: int, X: Array) -> Array:
     A split contributes the value of the child that the record goes to less that of the node, where the value of a node
     is the mean of its leaves over the stored records (Saabas 2014).
     """
-    out, rows = np.zeros((len(X), X.shape[1] + 1)), np.arange(len(X))
+    out, rows, depth = np.zeros((len(X), X.shape[1] + 1)), np.arange(len(X)), state.value.shape[2].bit_length() - 1
     for m in range(int(state.scalar[BUILT, g])):
         values = SHRINKAGE * _average_nodes(state, g, m)
         at = np.zeros(len(X), np.int64)
         out[:, -1] += values[0]
-        for _ in range(DEPTH):
+        for _ in range(depth):
             feature = state.feature[g, m, at]
             child = 2 * at + 1 + (X[rows, feature] > state.threshold[g, m, at])
             out[rows, feature] += values[child] - values[at]
@@ -357,10 +359,11 @@ def _explain_forest(state: State, g: int, X: Array) -> Array:
 
 def _average_nodes(state: State, g: int, m: int) -> Array:
     """The mean of the leaves below every node of a tree over the stored records; a leaf is the mean of itself."""
-    values, counts = np.zeros(NODES + LEAVES), np.zeros(NODES + LEAVES)
-    values[NODES:] = state.value[g, m]
-    counts[NODES:] = np.bincount(state.leaf[g, : state.clock[HAVE], m], minlength=LEAVES)
-    for node in range(NODES - 1, -1, -1):
+    nodes, leaves = state.feature.shape[2], state.value.shape[2]
+    values, counts = np.zeros((2, nodes + leaves))
+    values[nodes:] = state.value[g, m]
+    counts[nodes:] = np.bincount(state.leaf[g, : state.clock[HAVE], m], minlength=leaves)
+    for node in range(nodes - 1, -1, -1):
         left, right = 2 * node + 1, 2 * node + 2
         counts[node] = counts[left] + counts[right]
         # Where nothing is split, all go to the left.

@@ -10,14 +10,15 @@ from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
 from redescend.state import MAX_COUNT, ArraySpec
 
-TREES, DEPTH, BINS, COLUMNS = 32, 6, 32, 12
-"""Trees of a forest, their depth, the bins of a feature, and the features that a tree may split on."""
+TREES, LEAVES, LEAVES_LABELS, COLUMNS = 32, 128, 64, 12
+"""Trees of a forest, the leaves of a tree of numbers and of labels, and the features that a tree may split on."""
 
-NODES, LEAVES = 2**DEPTH - 1, 2**DEPTH
+BINS, CELLS = 128, 33
+"""The bins of a feature, and in how many cells a tree joins them at most."""
 
 MOST_RECORDS, LEAST_RECORDS = 4096, 256
-BYTES = 1_200_000
-"""The last records, and what is stored for each, take about this much."""
+BYTES = 1_850_000
+"""The trees, the last records, and what is stored for each, take about this much."""
 
 ON_TARGET, ON_REST, FORESTS = range(3)
 """The forests of an output: on the target, and on what the linear member leaves of it."""
@@ -70,12 +71,12 @@ SPECS = (
         },
     ),
     ArraySpec("output", (OUTPUT_SCALARS, "outputs"), parts={RATE: ArraySpec("output (rate)", low=0.0, high=0.5)}),
-    ArraySpec("leaf", ("forests", "records", TREES), kind="index", high=LEAVES, dtype=np.uint8),
+    ArraySpec("leaf", ("forests", "records", TREES), kind="index", high="leaves", dtype=np.uint8),
     ArraySpec("base", ("forests", "records")),
     ArraySpec("fit", ("forests", "records")),
-    ArraySpec("feature", ("forests", TREES, NODES), kind="index", high="dim", dtype=np.int16),
-    ArraySpec("threshold", ("forests", TREES, NODES), finite=False),
-    ArraySpec("value", ("forests", TREES, LEAVES)),
+    ArraySpec("feature", ("forests", TREES, "nodes"), kind="index", high="dim", dtype=np.int16),
+    ArraySpec("threshold", ("forests", TREES, "nodes"), finite=False),
+    ArraySpec("value", ("forests", TREES, "leaves")),
     ArraySpec("gain", ("forests", "dim"), low=0.0, high=1e9),
     ArraySpec(
         "scalar",
@@ -108,35 +109,43 @@ class Work(NamedTuple):
     mean: Array
     column: Array
     first: Array
-    step: Array
+    shift: Array
+    edges: Array
+    fine: Array
     at: Array
     fits: Array
     ordered: Array
 
 
-def most_records(dim: int, outputs: int) -> int:
+def most_records(dim: int, outputs: int, leaves: int) -> int:
     """How many of the last records are stored at most."""
-    return max(LEAST_RECORDS, min(MOST_RECORDS, BYTES // (9 * dim + (2 * TREES + 40) * outputs)))
+    left = BYTES - 8 * BINS * dim - FORESTS * outputs * TREES * 18 * leaves
+    return max(LEAST_RECORDS, min(MOST_RECORDS, left // (9 * dim + (2 * TREES + 40) * outputs)))
 
 
-def sizes(dim: int, outputs: int) -> list[int]:
+def sizes(dim: int, outputs: int, leaves: int) -> list[int]:
     """The numbers of records that there is room for, as they come: each is twice the one before it."""
-    most, size, found = most_records(dim, outputs), LEAST_RECORDS, []
+    most, size, found = most_records(dim, outputs, leaves), LEAST_RECORDS, []
     while size < most:
         found.append(size)
         size *= 2
     return [*found, most]
 
 
-def dims_of(dim: int, outputs: int, records: int) -> dict[str, int]:
+def count_leaves(labels: bool) -> int:
+    return LEAVES_LABELS if labels else LEAVES
+
+
+def dims_of(dim: int, outputs: int, records: int, leaves: int) -> dict[str, int]:
     """The named dimensions of the specs."""
-    return {"dim": dim, "outputs": outputs, "records": records, "forests": FORESTS * outputs}
+    trees = {"forests": FORESTS * outputs, "leaves": leaves, "nodes": leaves - 1}
+    return {"dim": dim, "outputs": outputs, "records": records} | trees
 
 
 def grow_state(state: State) -> State:
     """The same state with room for more records."""
     old, dim = state.X.shape
-    room = sizes(dim, state.target.shape[1])
+    room = sizes(dim, state.target.shape[1], state.value.shape[2])
     records = room[room.index(old) + 1]
     arrays = state._asdict()
     for spec in SPECS:
@@ -150,9 +159,9 @@ def grow_state(state: State) -> State:
     return State(**arrays)
 
 
-def new_state(dim: int, outputs: int) -> State:
+def new_state(dim: int, outputs: int, labels: bool = False) -> State:
     """The state before the first record; forests draw from random numbers of their own."""
-    dims = dims_of(dim, outputs, LEAST_RECORDS)
+    dims = dims_of(dim, outputs, LEAST_RECORDS, count_leaves(labels))
     shapes: Any = [[dims.get(str(size), size) for size in spec.shape] for spec in SPECS]
     state = State(*(np.zeros(shape, spec.dtype) for shape, spec in zip(shapes, SPECS, strict=True)))
     state.edges[:] = state.threshold[:] = np.inf
@@ -165,7 +174,7 @@ def new_state(dim: int, outputs: int) -> State:
 
 def new_work(state: State) -> Work:
     """Buffers for rounds of a state of this size."""
-    (records, dim), outputs = state.X.shape, state.target.shape[1]
+    (records, dim), outputs, leaves = state.X.shape, state.target.shape[1], state.value.shape[2]
     columns = min(COLUMNS, dim)
     return Work(
         np.zeros(records, np.int32),
@@ -173,15 +182,17 @@ def new_work(state: State) -> Work:
         np.zeros((records, columns), np.uint8),
         np.zeros(records, np.float32),
         np.zeros(records, np.float32),
-        np.zeros((LEAVES // 2, columns, BINS, 2), np.float32),
-        np.zeros(LEAVES + 1, np.int64),
-        np.zeros(LEAVES, np.int64),
-        np.zeros(LEAVES, np.bool_),
-        np.zeros((NODES + LEAVES, 2)),
-        np.zeros(NODES + LEAVES),
+        np.zeros((leaves // 2, columns, CELLS, 2), np.float32),
+        np.zeros(leaves + 1, np.int64),
+        np.zeros(leaves, np.int64),
+        np.zeros(leaves, np.bool_),
+        np.zeros((2 * leaves - 1, 2)),
+        np.zeros(2 * leaves - 1),
         np.zeros(columns, np.int64),
         np.zeros(columns, np.int64),
         np.zeros(columns, np.int64),
+        np.zeros(columns, np.int64),
+        np.zeros((2 * (BINS // (CELLS - 1)), 2)),
         np.zeros((FORESTS * outputs, TREES), np.int64),
         np.zeros(FORESTS * outputs),
         np.zeros(max(ORDERED, BEGIN)),

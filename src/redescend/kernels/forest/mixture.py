@@ -29,7 +29,7 @@ FAR = 20.0
 LIGHT = 0.1
 """A member with less than this share of the largest weight is left out of the mean of numbers."""
 
-EVIDENCE, MEMORY, BOUND = 2.0, 0.001, 1e300
+EVIDENCE, MEMORY, BOUND = 2.5, 0.001, 1e300
 """So is a member whose absolute errors, on the mean of the last 1 / MEMORY records or so, are larger than the linear
 one's: weights depend on typical errors, but a mean on the largest. Of fewer records n, they must be smaller, by
 EVIDENCE·(1/√n − √MEMORY) of the distance between both: a mean of n differences within the distance is as uncertain."""

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from redescend.kernels.compiler import kernel, part, shared
-from redescend.kernels.forest.growing import CUT, HALF, SHRINKAGE, TINY, grow, is_right, sigmoid
+from redescend.kernels.forest.growing import CUT, HALF, SHRINKAGE, TINY, find_bin, grow, is_right, sigmoid
 from redescend.kernels.forest.layout import (
     BEGIN,
     BINS,
     BUILT,
     CREDIT,
-    DEPTH,
     DUE,
     FORESTS,
     HAVE,
@@ -25,7 +24,6 @@ from redescend.kernels.forest.layout import (
     LOW,
     MEDIAN,
     NEXT,
-    NODES,
     ON_REST,
     ON_TARGET,
     ORDERED,
@@ -40,16 +38,6 @@ from redescend.kernels.forest.layout import (
 from redescend.kernels.selftuning.layout import widen_range
 from redescend.kernels.views import view
 from redescend.numeric import Array
-
-
-@part
-def find_bin(edges: Array, value: float) -> int:
-    """The number of edges below a value; a missing value is below all."""
-    below, half = 0, BINS // 2
-    while half > 0:
-        below += half if edges[below + half - 1] < value else 0
-        half //= 2
-    return below
 
 
 @part
@@ -115,7 +103,7 @@ def renew_bins(state: State, ordered: Array) -> None:
             state.code[i, j] = find_bin(state.edges[j], state.X[i, j])
 
 
-WORK, EARLY, EARLY_RECORDS = 1300.0, 8.0, 4096.0
+WORK, EARLY, EARLY_RECORDS = 1100.0, 6.0, 8192.0
 """Updates of histograms that a forest saves up with every record; one tree after the other is grown of them. Early on
 it saves up to EARLY times as much, until EARLY_RECORDS: trees that were grown on few records are soon replaced."""
 
@@ -151,12 +139,13 @@ class Rows(NamedTuple):
 def find_leaves(x: Array, state: State, g: int, at: Array) -> float:
     """Write the leaves of a record in all trees of a forest; returns what these add."""
     feature, threshold, value, total = state.feature[g], state.threshold[g], state.value[g], 0.0
+    nodes = feature.shape[1]
     for m in range(int(state.scalar[BUILT, g])):
         k = 0
-        for _ in range(DEPTH):
+        while k < nodes:
             k = 2 * k + 1 + (1 if x[feature[m, k]] > threshold[m, k] else 0)
-        at[m] = k - NODES
-        total += value[m, k - NODES]
+        at[m] = k - nodes
+        total += value[m, k - nodes]
     return SHRINKAGE * total
 
 
@@ -248,7 +237,7 @@ def learn_leaves(i: int, y: float, base: float, g: int, labels: bool, state: Sta
 @part
 def work_of_tree(state: State, columns: int) -> float:
     """What a tree costs, in updates of histograms."""
-    return state.clock[HAVE] * (0.5 * columns * DEPTH + 40.0)
+    return state.clock[HAVE] * (3.0 * columns + 40.0)
 
 
 @part
