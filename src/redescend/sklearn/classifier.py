@@ -72,7 +72,7 @@ class RedescendingClassifier(ClassifierMixin, LinearEstimator):
     >>> right = np.where(X @ [1.0, 2.0] > 0.0, "yes", "no")
     >>> y = np.where(random.random(2000) < 0.2, np.where(right == "yes", "no", "yes"), right)
     >>> model = RedescendingClassifier().partial_fit(X, y, classes=["no", "yes"])
-    >>> bool(model.score(X, right) > 0.98)
+    >>> bool(model.score(X, right) > 0.97)
     True
     """
 
