@@ -305,6 +305,10 @@ class NonlinearEngine(Engine):
         full = clock[layout.HAVE] == records
         require(full or clock[layout.NEXT] == clock[layout.HAVE], owner, "a gap in its records")
         require(clock[layout.SEEN] >= clock[layout.HAVE], owner, "more records than it has seen")
+        edges = forests["edges"]
+        require((edges[:, :-1] <= edges[:, 1:]).all(), owner, "edges of bins that are not sorted")
+        bins = np.count_nonzero(edges < np.inf, axis=1)
+        require((forests["code"] <= bins).all(), owner, "records in bins that have no edges")
         mixed = read_arrays(mixture.SPECS, state["mixture"], dims, owner)
         require((mixed["weight"].sum(axis=1) > 0.0).all(), owner, "members without weight")
         restored = NonlinearEngine(self.dim, self.outputs, self.loss, self.order, self.missing)
