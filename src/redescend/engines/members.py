@@ -19,7 +19,6 @@ import numpy as np
 
 from redescend.belief import ResidualBelief
 from redescend.engines.nonlinear import NonlinearEngine
-from redescend.engines.uncertainty import has_few_rows
 from redescend.numeric import Array, hash_records
 from redescend.state import ArraySpec, Stateful, check_keys, read_arrays, require
 
@@ -161,9 +160,8 @@ class TableBelief(Stateful):
         predictions = self.recall(X, targets, scores)[0]
         self._parts["sizes"], sizes = engine.fit_sizes(X, targets - predictions, np.ones(len(X)))
         self._parts["held_sizes"].learn(X, targets, sizes[None])
-        # A linear member that fits nearly all rows of a table says nothing about them.
-        linear = predictions if has_few_rows(X) else engine.linear.predict(X)[0]
-        self._parts["members"].learn_table(X, targets, predictions, linear, self._find_sizes(X, targets))
+        linear, sizes = engine.linear.predict(X)[0], self._find_sizes(X, targets)
+        self._parts["members"].learn_table(X, targets, predictions, linear, sizes)
 
     def recall(self, X: Array, targets: Array, scores: Array) -> Array:
         """The scores of records, where those of the table have the ones that were made without them."""

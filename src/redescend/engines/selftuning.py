@@ -10,7 +10,7 @@ import numpy as np
 
 from redescend.engines import labels
 from redescend.engines.engine import Engine, Shape
-from redescend.engines.uncertainty import has_few_rows, leave_out_numbers
+from redescend.engines.uncertainty import leave_out_numbers
 from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.selftuning import layout, sparse
 from redescend.kernels.selftuning.calls import EMPTY, FIRST, NO_ACTIONS, judge, make_config, new_work, read_actions
@@ -20,9 +20,6 @@ from redescend.kernels.selftuning.tables import Models, Outcomes, learn
 from redescend.kernels.tabular.fleet import Runs
 from redescend.numeric import Array
 from redescend.state import ArraySpec, check_arrays, corrupt_state, require, unpack
-
-FOLDS = 5
-"""Parts of a table with few rows for each feature: each is predicted by a model that has learned from the others."""
 
 SCORED_ROWS = 64  # sparse rows that are scored at a time, as a table of the features that they have
 
@@ -187,28 +184,8 @@ class SelfTuningEngine(Engine):
         predictions = self.predict(X)
         if self.loss.margin:
             return predictions
-        if has_few_rows(X):
-            return self.predict_folds(X, Y, sample_weight)
         filled = np.where(np.isnan(X), self._centres(), X)
         return leave_out_numbers(filled, Y, predictions, sample_weight * self.score(X, Y))
-
-    def predict_folds(self, X: Any, Y: Array, sample_weight: Array) -> Array:
-        """Predict each row by a new model that has learned from other rows as often as this one from all."""
-        out, passes = np.empty(Y.shape), max(1, self.row_count // X.shape[0])
-        for fold in range(FOLDS):
-            own = np.arange(X.shape[0]) % FOLDS == fold
-            shape = Shape(self.dim, self.outputs, self.loss, self.intercept, self.average)
-            other = type(self)(shape, self.order, self.missing)
-            rest = X[~own], np.ascontiguousarray(Y[:, ~own]), sample_weight[~own]
-            for _ in range(passes):
-                other.learn(*rest)
-            if isinstance(X, np.ndarray):
-                out[:, own] = other.predict(X[own])
-            else:
-                coefficients, intercepts = other.coefficients()
-                with np.errstate(over="ignore", invalid="ignore"):
-                    out[:, own] = other.clip((X[own] @ coefficients.T + intercepts).T)
-        return out
 
     def clip(self, predictions: Array) -> Array:
         if self.loss.margin:

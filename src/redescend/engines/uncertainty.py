@@ -84,12 +84,6 @@ def is_too_large(X: Any) -> bool:
     return bool(columns > WIDEST or rows * columns**2 > LARGEST_TABLE)
 
 
-def has_few_rows(X: Any) -> bool:
-    """Whether the mean leverage of rows exceeds the largest that can be taken back: a model nearly fits all of them."""
-    rows, columns = X.shape
-    return bool(columns >= MOST_LEVERAGE * rows)
-
-
 def leave_out_numbers(X: Any, Y: Array, predictions: Array, weights: Array) -> Array:
     """Compute leave-one-out predictions, a row for each output.
 

@@ -17,7 +17,6 @@ from redescend.engines import Engine, ModelConfig, NonlinearEngine
 from redescend.engines.config import Task
 from redescend.engines.engine import LinearForm
 from redescend.engines.selftuning import SelfTuningEngine
-from redescend.engines.uncertainty import has_few_rows
 from redescend.errors import DataError
 from redescend.exclusive import exclusive
 from redescend.kernels.layout import Table
@@ -164,10 +163,7 @@ class LinearEstimator(JudgingEstimator):
             self._beliefs.fit_members(trees, Table(table, Y, weights), predictions, order)
         elif self._beliefs is not None:
             used = np.flatnonzero(weights > 0.0)
-            predictions = self._predict_unrounded(table)
-            if has_few_rows(table) and not self._engine.loss.margin and isinstance(self._engine, SelfTuningEngine):
-                predictions[:, order] = self._engine.predict_folds(*rows)
-            self._beliefs.fit(table, Y, predictions, inlier_weights, used)
+            self._beliefs.fit(table, Y, self._predict_unrounded(table), inlier_weights, used)
         return self
 
     def _count_passes(self) -> int:

@@ -19,13 +19,7 @@ from redescend.belief.suspects import HALF
 from redescend.belief.verdicts import are_predicted
 from redescend.engines import NonlinearEngine
 from redescend.engines.members import judge_by_members
-from redescend.engines.uncertainty import (
-    Uncertainty,
-    has_few_rows,
-    leave_out_labels,
-    leave_out_numbers,
-    restore_uncertainty,
-)
+from redescend.engines.uncertainty import Uncertainty, leave_out_labels, leave_out_numbers, restore_uncertainty
 from redescend.kernels.layout import Table
 from redescend.numeric import Array, to_dense
 from redescend.sklearn.stateful import StatefulEstimator
@@ -65,15 +59,12 @@ class RowBeliefs(Stateful):
         self._uncertainty: Uncertainty | None = None
 
     def fit(self, X: Any, Y: Array, predictions: Array, weights: Array, places: Array) -> None:
-        """Forget everything, and learn from rows and the predictions of the linear model that learned from them.
-
-        Where there are few rows, predictions of numbers are those of models that have not learned from the row.
-        """
+        """Forget everything, and learn from rows and the predictions of the linear model that learned from them."""
         self.start()
         uncertainty = None
         if self._labels:
             predictions, uncertainty = leave_out_labels(X, Y, predictions, weights)
-        elif not has_few_rows(X):
+        else:
             predictions = leave_out_numbers(X, Y, predictions, weights)
         self._add_rows(X, Y, predictions, places, in_order=False)
         self._uncertainty = uncertainty
@@ -96,8 +87,7 @@ class RowBeliefs(Stateful):
         if self._labels:
             return
         verdicts, stuck = np.full((2, *rows.Y.shape), np.nan)
-        # A linear member that fits nearly all rows of a table says nothing about them.
-        linear, narrow = predictions[:, order] if has_few_rows(X) else engine.linear.predict(X), X[:, : self._columns]
+        linear, narrow = engine.linear.predict(X), X[:, : self._columns]
         for k, deferred in enumerate(self._beliefs):
             belief: Any = deferred.belief
             verdicts[k, used], stuck[k, used], _ = deferred.give_verdict()
