@@ -31,7 +31,7 @@ from redescend.kernels.forest.growing import (
     PRIOR,
     SHRINKAGE,
 )
-from redescend.kernels.forest.layout import BINS, CELLS, COLUMNS, LEAST_SPLIT, LEAVES, LEAVES_LABELS, TREES
+from redescend.kernels.forest.layout import BINS, CELLS, COLUMNS, LEAST_SPLIT, LEAVES, LEAVES_FEW, TREES
 from redescend.kernels.forest.rounds import EARLY, EARLY_RECORDS, ONLINE, WORK
 from redescend.numeric import Array
 
@@ -80,7 +80,7 @@ class SlowForest:
 
     def __init__(self, dim: int, draws: int, labels: bool) -> None:
         self.dim, self.draws, self.labels = dim, draws, labels
-        self.leaves = LEAVES_LABELS if labels else LEAVES
+        self.leaves = LEAVES_FEW if labels else LEAVES
         self.nodes = self.leaves - 1
         self.X, self.y = np.empty((0, dim)), np.empty(0)
         self.base, self.fit = np.empty(0), np.empty(0)

@@ -118,7 +118,7 @@ def test_the_oldest_record_is_replaced_and_nothing_grows():
 @pytest.mark.parametrize(("dim", "outputs"), [(1, 1), (20, 1), (100, 1), (500, 1), (16, 10)])
 def test_a_model_takes_less_than_two_megabytes(dim, outputs, labels):
     state = layout.new_state(dim, outputs, labels)
-    for size in layout.sizes(dim, outputs, layout.count_leaves(labels))[1:]:
+    for size in layout.sizes(dim, outputs, layout.count_leaves(labels, outputs))[1:]:
         state = layout.grow_state(state)
         assert len(state.X) == size
     assert sum(array.nbytes for array in state) < 2_000_000

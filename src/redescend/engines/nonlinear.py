@@ -123,7 +123,7 @@ class NonlinearEngine(Engine):
         """Learn from rows until the capacity is exhausted; returns the next row."""
         if self._work is None:
             self._work = layout.new_work(self.forests)
-        most = layout.most_records(self.dim, self.outputs, layout.count_leaves(self.loss.margin))
+        most = layout.most_records(self.dim, self.outputs, layout.count_leaves(self.loss.margin, self.outputs))
         return int(_learn(self.forests, rows, first, most, self.loss.margin, written, self._work))
 
     # --- predicting and scoring ---
@@ -297,7 +297,7 @@ class NonlinearEngine(Engine):
         require(isinstance(stacks, list) and len(stacks) == self.outputs, owner, "another number of stacks")
         stored: Any = state["forests"].get("X") if isinstance(state["forests"], dict) else None
         records = np.shape(stored)[0] if np.ndim(stored) else 0
-        leaves = layout.count_leaves(self.loss.margin)
+        leaves = layout.count_leaves(self.loss.margin, self.outputs)
         require(records in layout.sizes(self.dim, self.outputs, leaves), owner, f"room for {records} records")
         dims = layout.dims_of(self.dim, self.outputs, records, leaves)
         forests = read_arrays(layout.SPECS, state["forests"], dims, owner)

@@ -276,7 +276,7 @@ def _children_deaf_to_interrupts() -> Generator[None, None, None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Processes that joblib starts first, and each of which would end the mask.
+    # joblib starts these processes as well. Starting them would end the mask, so they are started before it.
     multiprocessing.resource_tracker.ensure_running()
     loky.backend.resource_tracker.ensure_running()
     # Processes started here inherit the mask for good; this process hears of an interrupt afterwards.

@@ -10,15 +10,17 @@ from redescend.kernels.selftuning.layout import HEAVIEST
 from redescend.numeric import Array
 from redescend.state import MAX_COUNT, ArraySpec
 
-TREES, LEAVES, LEAVES_LABELS, COLUMNS = 32, 128, 64, 12
-"""Trees of a forest, the leaves of a tree of numbers and of labels, and the features that a tree may split on."""
+TREES, LEAVES, LEAVES_FEW, MOST_OUTPUTS, COLUMNS = 32, 128, 64, 5, 12
+"""Trees of a forest; the leaves of a tree of numbers, and of a tree of labels, or of numbers if there are more outputs
+than MOST_OUTPUTS; and the features that a tree may split on."""
 
 BINS, CELLS = 128, 33
 """The bins of a feature, and in how many cells a tree joins them at most."""
 
 MOST_RECORDS, LEAST_RECORDS = 4096, 256
-BYTES = 1_850_000
-"""The trees, the last records, and what is stored for each, take about this much."""
+BYTES, RECORD_BYTES = 1_850_000, 1_200_000
+"""The trees, the last records, and what is stored for each, take about this much; what is stored of records at least
+this much."""
 
 ON_TARGET, ON_REST, FORESTS = range(3)
 """The forests of an output: on the target, and on what the linear member leaves of it."""
@@ -119,7 +121,7 @@ class Work(NamedTuple):
 
 def most_records(dim: int, outputs: int, leaves: int) -> int:
     """How many of the last records are stored at most."""
-    left = BYTES - 8 * BINS * dim - FORESTS * outputs * TREES * 18 * leaves
+    left = max(BYTES - 8 * BINS * dim - FORESTS * outputs * TREES * 18 * leaves, RECORD_BYTES)
     return max(LEAST_RECORDS, min(MOST_RECORDS, left // (9 * dim + (2 * TREES + 40) * outputs)))
 
 
@@ -132,8 +134,9 @@ def sizes(dim: int, outputs: int, leaves: int) -> list[int]:
     return [*found, most]
 
 
-def count_leaves(labels: bool) -> int:
-    return LEAVES_LABELS if labels else LEAVES
+def count_leaves(labels: bool, outputs: int) -> int:
+    """How many leaves a tree has; with many outputs few, so that there is room for records."""
+    return LEAVES_FEW if labels or outputs > MOST_OUTPUTS else LEAVES
 
 
 def dims_of(dim: int, outputs: int, records: int, leaves: int) -> dict[str, int]:
@@ -161,7 +164,7 @@ def grow_state(state: State) -> State:
 
 def new_state(dim: int, outputs: int, labels: bool = False) -> State:
     """The state before the first record; forests draw from random numbers of their own."""
-    dims = dims_of(dim, outputs, LEAST_RECORDS, count_leaves(labels))
+    dims = dims_of(dim, outputs, LEAST_RECORDS, count_leaves(labels, outputs))
     shapes: Any = [[dims.get(str(size), size) for size in spec.shape] for spec in SPECS]
     state = State(*(np.zeros(shape, spec.dtype) for shape, spec in zip(shapes, SPECS, strict=True)))
     state.edges[:] = state.threshold[:] = np.inf

@@ -135,7 +135,10 @@ def is_usable(i: int, cost: Array, distance: Array, count: float, least: float) 
 
 @part
 def weigh(y: float, p: Array, k: int, counts: float, labels: bool, mixture: Mixture) -> None:
-    """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all."""
+    """Bayes' rule, with a likelihood of Cauchy's for numbers, cut off far out; then a share of the weight for all.
+
+    The likelihood of a number is taken to the power of how far its record counts.
+    """
     weight, played, scale, scalar = mixture.weight[k], mixture.played[k], mixture.scale[k], mixture.scalar
     cost, distance = mixture.cost[k], mixture.distance[k]
     rate, total, largest, kept = scalar[RATE, k], 0.0, 0.0, 0.0
