@@ -179,7 +179,7 @@ class SelfTuningEngine(Engine):
         coefficients = labels.apply_link(self.link, actions[:, : self.dim], constant=0.0)
         return coefficients.copy(), labels.apply_link(self.link, intercepts)[:, 0].copy()
 
-    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array, before: Array | None = None) -> Array:
+    def predict_unseen(self, X: Array, Y: Array, sample_weight: Array) -> Array:
         """Predict each row without what it has told about itself; logits are those of the model as it is."""
         predictions = self.predict(X)
         if self.loss.margin:
