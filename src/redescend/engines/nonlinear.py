@@ -10,8 +10,8 @@ import numpy as np
 
 from redescend import losses
 from redescend.engines import labels
-from redescend.engines.engine import DENSE_ROWS, Engine, Shape
-from redescend.engines.selftuning import CountedOutcomes, SelfTuningEngine
+from redescend.engines.engine import DENSE_ROWS, Engine, RowOutcomes, Shape
+from redescend.engines.selftuning import SelfTuningEngine
 from redescend.engines.uncertainty import leave_out_logits
 from redescend.errors import ParameterError
 from redescend.kernels.forest import layout, mixture, rounds
@@ -81,12 +81,12 @@ class NonlinearEngine(Engine):
     ) -> bool:
         if unchecked and not all_finite(rows.X, rows.Y):
             return False
-        linear = self.linear.learn_counted(rows)
+        linear, counts = self.linear.learn_counted(rows)
         members = self._grow_beside(rows, linear, weights)
-        self._weigh(members, rows, linear.counts, np.empty(rows.Y.shape) if predictions is None else predictions)
+        self._weigh(members, rows, counts, np.empty(rows.Y.shape) if predictions is None else predictions)
         return True
 
-    def _grow_beside(self, rows: Table, linear: CountedOutcomes, weights: Array, seen: Array | None = None) -> Array:
+    def _grow_beside(self, rows: Table, linear: RowOutcomes, weights: Array, seen: Array | None = None) -> Array:
         """Let forests and stacks learn from rows that the linear member has predicted.
 
         Writes the weights of rows; returns what members predict before, as `predict_members`. If the linear member
@@ -160,13 +160,13 @@ class NonlinearEngine(Engine):
         linear, seen, other = self._predict_linear_unseen(rows), self.linear.predict(X), copy.deepcopy(self)
         forward = self._regrow(rows, linear, written[0], seen)
         turned = _to_table(X[::-1], Y[:, ::-1], sample_weight[::-1])
-        opposite = CountedOutcomes(*(np.ascontiguousarray(part[:, ::-1]) for part in linear))
+        opposite = RowOutcomes(*(np.ascontiguousarray(part[:, ::-1]) for part in linear))
         backward = other._regrow(turned, opposite, written[1], seen[:, ::-1])[:, ::-1]
         earlier = 2 * np.arange(len(X)) < len(X)
         members = np.where(earlier[:, None], backward, forward)
         if weights is not None:
             weights[...] = np.where(earlier, written[1, :, ::-1], written[0])
-        self._weigh(members, rows, linear.counts, np.empty(Y.shape))
+        self._weigh(members, rows, self.linear.count_rows(X), np.empty(Y.shape))
         out = self._mix_members(members)
         # A difference in the last digits is a rounding error, not a residual.
         return out if self.loss.margin else np.where(np.abs(Y - out) <= EQUAL * np.abs(Y), Y, out)
@@ -174,16 +174,16 @@ class NonlinearEngine(Engine):
     def predict_unseen(self, X: Array, Y: Array, sample_weight: Array) -> Array:
         return copy.deepcopy(self).conclude(X, Y, sample_weight)
 
-    def _predict_linear_unseen(self, rows: Table) -> CountedOutcomes:
+    def _predict_linear_unseen(self, rows: Table) -> RowOutcomes:
         """What the linear member, which knows all rows, predicts for each of them without it, and their weights."""
         X, Y, sample_weight = rows
         predictions, believed = self.linear.predict_unseen(*rows), np.ascontiguousarray(self.linear.score(X, Y))
         if self.loss.margin:
             filled = np.where(np.isnan(X), self._centres(), X)
             predictions = leave_out_logits(filled, Y, predictions, sample_weight * believed)
-        return CountedOutcomes(predictions, believed, self.linear.count_rows(X))
+        return RowOutcomes(predictions, believed)
 
-    def _regrow(self, rows: Table, linear: CountedOutcomes, weights: Array, seen: Array) -> Array:
+    def _regrow(self, rows: Table, linear: RowOutcomes, weights: Array, seen: Array) -> Array:
         """Let new forests and stacks learn from rows, as `_grow_beside`."""
         self.begin_pass()
         return self._grow_beside(rows, linear, weights, seen)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from redescend.engines import labels
-from redescend.engines.engine import Engine, Shape
+from redescend.engines.engine import Engine, RowOutcomes, Shape
 from redescend.engines.uncertainty import leave_out_numbers
 from redescend.kernels.layout import SparseTable, Table
 from redescend.kernels.selftuning import layout, sparse
@@ -25,14 +25,6 @@ SCORED_ROWS = 64  # sparse rows that are scored at a time, as a table of the fea
 
 _learn: Any = learn
 _learn_sparse: Any = sparse.learn
-
-
-class CountedOutcomes(NamedTuple):
-    """`RowOutcomes`, and how far each row counts: one over its leverage."""
-
-    predictions: Array
-    weights: Array
-    counts: Array
 
 
 class SelfTuningEngine(Engine):
@@ -98,12 +90,12 @@ class SelfTuningEngine(Engine):
         labels.learn_scores(self.link, rows.Y, rows.sample_weight, predicted)
         return True
 
-    def learn_counted(self, rows: Table) -> CountedOutcomes:
-        """Learn from a table; returns the outcome of every row, and how far it counts."""
+    def learn_counted(self, rows: Table) -> tuple[RowOutcomes, Array]:
+        """Learn from a table; returns the outcomes of rows, and how far they count: one over their leverage."""
         predictions, weights, counts = np.zeros((3, *rows.Y.shape))
         self._coefficients = None
         self._learn_table(rows, weights, predictions, counts=counts)
-        return CountedOutcomes(predictions, weights, counts)
+        return RowOutcomes(predictions, weights), counts
 
     def _learn_sparse(self, rows: SparseTable, weights: Array, predictions: Array | None) -> bool:
         if self.order == 2 or self.average is not None:
